@@ -30,6 +30,8 @@ extern "C" {
 #endif
 
 #define QUERN_ABI_VERSION 1
+/// DLPack's type code of bool, which headers before 0.8 do not name (kDLBool).
+#define QUERN_DL_BOOL 6
 /// The largest rank of a tensor.
 #define QUERN_MAX_RANK 16
 

@@ -1,0 +1,59 @@
+//===- Error.cpp - Errors with the exit code that they mean ---------------===//
+//
+// Part of Quern, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "quern/Support/Error.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace llvm;
+
+namespace quern {
+
+char StatusError::ID = 0;
+
+static StringRef prefixOf(quern_status status) {
+  switch (status) {
+  case QUERN_UNSUPPORTED:
+    return "unsupported: ";
+  case QUERN_INVALID:
+    return "invalid: ";
+  case QUERN_INTERNAL:
+    return "internal: ";
+  case QUERN_OK:
+  case QUERN_ERROR:
+    break;
+  }
+  return "";
+}
+
+void StatusError::log(raw_ostream &os) const { os << prefixOf(code) << text; }
+
+Error invalidInput(const Twine &text) { return make_error<StatusError>(QUERN_INVALID, text); }
+Error unsupported(const Twine &text) { return make_error<StatusError>(QUERN_UNSUPPORTED, text); }
+Error failure(const Twine &text) { return make_error<StatusError>(QUERN_ERROR, text); }
+
+quern_status takeError(Error error, std::string &message) {
+  quern_status status = QUERN_OK;
+  message.clear();
+  raw_string_ostream os(message);
+  handleAllErrors(std::move(error), [&](const ErrorInfoBase &info) {
+    if (status != QUERN_OK)
+      os << "; ";
+    status =
+        info.isA<StatusError>() ? static_cast<const StatusError &>(info).status() : QUERN_ERROR;
+    info.log(os);
+  });
+  return status;
+}
+
+int reportError(Error error) {
+  std::string message;
+  quern_status status = takeError(std::move(error), message);
+  if (status != QUERN_OK)
+    errs() << "error: " << message << '\n';
+  return status;
+}
+
+} // namespace quern
