@@ -77,6 +77,9 @@ LogicalResult FuncOp::verify() {
   for (int64_t arg : getStrided())
     if (arg < 0 || arg >= int64_t(block.getNumArguments()))
       return emitOpError("expected strided to name an argument, got ") << arg;
+  for (int64_t arg : getPacked())
+    if (arg < 0 || arg >= int64_t(getNumIns()))
+      return emitOpError("expected packed to name an in, got ") << arg;
   return success();
 }
 

@@ -40,20 +40,25 @@ def Kernel_FuncOp : Kernel_Op<"func", [Symbol, IsolatedFromAbove, SingleBlock]> 
     - `share`: pairs (out, in): the out may be the same buffer as the in. Derived from the body.
     - `strided`: arguments whose strides the host passes (a broadcast that is undecided until
       run time has stride 0 or its own). All others are row-major contiguous.
+    - `packed`: ins, constants of the host, whose bytes stand in the order that the scheduler
+      asks for (`getPackedLayout` in quern/Schedule/CPU.h). The type is that of the plain constant.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name,
                    DefaultValuedAttr<StrAttr, "\"generic\"">:$kind,
                    DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$share,
-                   DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$strided);
+                   DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$strided,
+                   DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$packed);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
-    $sym_name `kind` $kind (`share` $share^)? (`strided` $strided^)? attr-dict-with-keyword $body
+    $sym_name `kind` $kind (`share` $share^)? (`strided` $strided^)? (`packed` $packed^)?
+    attr-dict-with-keyword $body
   }];
   let extraClassDeclaration = [{
     unsigned getNumOuts() { return getBody().front().getTerminator()->getNumOperands(); }
     unsigned getNumIns() { return getBody().front().getNumArguments() - getNumOuts(); }
     bool mayShare(unsigned out, unsigned in);
     bool isStrided(unsigned arg) { return ::llvm::is_contained(getStrided(), int64_t(arg)); }
+    bool isPacked(unsigned arg) { return ::llvm::is_contained(getPacked(), int64_t(arg)); }
     /// The kernel-local symbols in order of appearance: the first entries of `dims`.
     ::llvm::SmallVector<::quern::Dim> getSymbols();
   }];
