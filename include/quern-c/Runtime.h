@@ -30,8 +30,20 @@ extern "C" {
 #endif
 
 #define QUERN_ABI_VERSION 1
-/// DLPack's type code of bool, which headers before 0.8 do not name (kDLBool).
+/// The functions below are exported. The copy inside an artefact is weak, so that
+/// several artefacts can be linked into one program.
+#ifdef QUERN_RT_WEAK
+#define QUERN_API __attribute__((weak, visibility("default")))
+#else
+#define QUERN_API __attribute__((visibility("default")))
+#endif
+
+/// Element types, as DLPack writes them: f16 f32 f64 are kDLFloat, bf16 kDLBfloat,
+/// i8…i64 kDLInt, u8…u64 kDLUInt. A bool is one byte, 0 or 1: code 6 (kDLBool of
+/// DLPack 0.8 and later) with 8 bits, which signatures use; kDLUInt with 1 bit is
+/// accepted for it. kDLUInt with 8 bits is u8, never bool.
 #define QUERN_DL_BOOL 6
+
 /// The largest rank of a tensor.
 #define QUERN_MAX_RANK 16
 
@@ -72,9 +84,12 @@ typedef struct quern_kernel {
   int64_t (*unit_cost)(const int64_t *dims);
   int32_t num_bufs;
   int32_t num_dims;
-  /// Device kernels: index of the image in the function's `images`, the threads
-  /// of a block and the bytes of dynamic shared memory.
+  /// Device kernels: the kernel is in each of `image_count` consecutive images of
+  /// the function from `image` on, and the first one that the device can load is
+  /// used (a cubin for each chip, then PTX). Then the threads of a block and the
+  /// bytes of dynamic shared memory.
   int32_t image;
+  int32_t image_count;
   int32_t block_threads;
   int32_t shared_bytes;
 } quern_kernel;
@@ -126,36 +141,52 @@ typedef struct quern_function {
 
 /// A context with `threads` threads (0: one for each core), or null when there is no
 /// memory. Threads start at the first launch that is worth them.
-quern_context *quern_context_create(int32_t threads);
-void quern_context_destroy(quern_context *ctx);
+QUERN_API quern_context *quern_context_create(int32_t threads);
+QUERN_API void quern_context_destroy(quern_context *ctx);
 /// Text of the last error in this context, "" after a call that succeeded.
-const char *quern_context_error(const quern_context *ctx);
+QUERN_API const char *quern_context_error(const quern_context *ctx);
 /// Bytes of the largest arena so far.
-int64_t quern_context_peak_bytes(const quern_context *ctx);
+QUERN_API int64_t quern_context_peak_bytes(const quern_context *ctx);
+
+/// Called after each launch, with its kernel, its sizes, and when it began and
+/// ended (nanoseconds of the monotonic clock; on a device, of the submission).
+typedef void (*quern_profile_fn)(void *self, const quern_kernel *kernel, const int64_t *dims,
+                                 int64_t begin_ns, int64_t end_ns);
+/// Reports every launch of this context; null: none.
+QUERN_API void quern_context_set_profiler(quern_context *ctx, quern_profile_fn fn, void *self);
+
+/// When on, arena and outputs are filled with 0xff bytes (NaN) before each run, so
+/// that a read of memory nobody wrote shows in the results.
+QUERN_API void quern_context_set_poison(quern_context *ctx, int32_t on);
 
 /// Checks `inputs` against the signature and the guards, and writes the dims of
 /// every output: output i's rank dims at out_dims + i * QUERN_MAX_RANK.
-quern_status quern_query(quern_context *ctx, const quern_function *fn,
-                         const DLTensor *const *inputs, int64_t *out_dims, int64_t *arena_bytes);
+QUERN_API quern_status quern_query(quern_context *ctx, const quern_function *fn,
+                                   const DLTensor *const *inputs, int64_t *out_dims,
+                                   int64_t *arena_bytes);
 
-/// Runs the function. Outputs are the caller's, with exactly the inferred dims
-/// and dtype, contiguous, on the function's device. When a check fails nothing
-/// has been written.
-quern_status quern_call(quern_context *ctx, const quern_function *fn,
-                        const DLTensor *const *inputs, DLTensor *const *outputs);
+/// Runs the function. Inputs and outputs are row-major contiguous (null strides, or
+/// strides that say so) and aligned to their element size; `data` may be null when
+/// there are no elements. Outputs are the caller's, with exactly the inferred dims
+/// and dtype. No memory that the call writes (outputs, donated inputs) may overlap
+/// another tensor, except an output with the input that it aliases, which must be
+/// the same buffer. Tensors are in host memory, or in the memory of the context's
+/// device. When a check fails nothing has been written.
+QUERN_API quern_status quern_call(quern_context *ctx, const quern_function *fn,
+                                  const DLTensor *const *inputs, DLTensor *const *outputs);
 
 //===--------------------------------------------------------------------===//
 // For compiled code
 //===--------------------------------------------------------------------===//
 
 /// Launches a kernel over its whole range. Returns a quern_status.
-int32_t quern_rt_launch(quern_context *ctx, const quern_kernel *kernel, void *const *bufs,
-                        const int64_t *dims);
+QUERN_API int32_t quern_rt_launch(quern_context *ctx, const quern_kernel *kernel, void *const *bufs,
+                                  const int64_t *dims);
 
 /// Records that a guard failed: `text` with {0}, {1}, … replaced by the values.
 /// Returns QUERN_INVALID.
-int32_t quern_rt_guard_failed(quern_context *ctx, const char *text, const int64_t *values,
-                              int32_t num_values);
+QUERN_API int32_t quern_rt_guard_failed(quern_context *ctx, const char *text, const int64_t *values,
+                                        int32_t num_values);
 
 //===--------------------------------------------------------------------===//
 // Devices
@@ -165,12 +196,15 @@ int32_t quern_rt_guard_failed(quern_context *ctx, const char *text, const int64_
 /// the same CUDA text on the CPU. Null in a context means the CPU.
 typedef struct quern_device {
   const char *name;
+  /// DLPack type of its memory (kDLCUDA): tensors there are used where they are,
+  /// tensors in host memory are copied there and back. 0: all are copied.
+  int32_t memory;
   void *self;
   int32_t (*alloc)(void *self, uint64_t bytes, void **ptr);
   int32_t (*free)(void *self, void *ptr);
   int32_t (*upload)(void *self, void *dst, const void *src, uint64_t bytes);
   int32_t (*download)(void *self, void *dst, const void *src, uint64_t bytes);
-  /// Loads an image, answers a handle.
+  /// Loads an image, answers a handle. QUERN_UNSUPPORTED: it is for another chip.
   int32_t (*load)(void *self, const quern_image *image, void **module);
   int32_t (*unload)(void *self, void *module);
   /// Launches `blocks` thread blocks of kernel->block_threads threads. The
@@ -183,7 +217,12 @@ typedef struct quern_device {
 } quern_device;
 
 /// Runs this context's launches on a device; null: the CPU.
-quern_status quern_context_set_device(quern_context *ctx, const quern_device *device);
+QUERN_API quern_status quern_context_set_device(quern_context *ctx, const quern_device *device);
+
+/// Frees what the context keeps for a function on its device: uploaded constants and
+/// loaded images. To be called before a function is unloaded, unless the context
+/// goes first.
+QUERN_API void quern_context_release(quern_context *ctx, const quern_function *fn);
 
 #ifdef __cplusplus
 }
