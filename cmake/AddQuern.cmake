@@ -123,6 +123,27 @@ function(quern_library name)
   endif()
 endfunction()
 
+# quern_runtime_library(NAME source): code that runs without LLVM and without the C++
+# library, in one translation unit. NAME is an archive for programs; NAMEObject is the
+# same code with weak symbols, whose object file quern-compile carries for artefacts.
+function(quern_runtime_library name source)
+  add_library(${name} STATIC ${source})
+  add_library(${name}Object OBJECT ${source})
+  foreach(target ${name} ${name}Object)
+    target_include_directories(${target} PUBLIC ${CMAKE_SOURCE_DIR}/include)
+    target_compile_options(${target} PRIVATE -Wall -Wextra -Wno-unused-parameter -fno-exceptions
+        -fno-rtti -fno-threadsafe-statics -fvisibility=hidden -ffunction-sections -fdata-sections
+        $<$<BOOL:${QUERN_WERROR}>:-Werror>)
+  endforeach()
+  target_compile_definitions(${name}Object PRIVATE QUERN_RT_WEAK)
+  find_package(Threads REQUIRED)
+  target_link_libraries(${name} PUBLIC Threads::Threads ${CMAKE_DL_LIBS})
+  if(QUERN_SANITIZE)
+    target_compile_options(${name} PRIVATE -fsanitize=address,undefined -fno-sanitize=vptr,function
+                                           -fno-omit-frame-pointer)
+  endif()
+endfunction()
+
 # quern_tool(NAME SOURCES... [LINK lib...]): a program over the compiler's libraries.
 function(quern_tool name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
