@@ -34,6 +34,15 @@ Error invalidInput(const Twine &text) { return make_error<StatusError>(QUERN_INV
 Error unsupported(const Twine &text) { return make_error<StatusError>(QUERN_UNSUPPORTED, text); }
 Error failure(const Twine &text) { return make_error<StatusError>(QUERN_ERROR, text); }
 
+Error withContext(Error error, const Twine &context) {
+  return handleErrors(std::move(error), [&](const ErrorInfoBase &info) -> Error {
+    if (!info.isA<StatusError>())
+      return failure(context + info.message());
+    const auto &status = static_cast<const StatusError &>(info);
+    return make_error<StatusError>(status.status(), context + status.detail());
+  });
+}
+
 quern_status takeError(Error error, std::string &message) {
   quern_status status = QUERN_OK;
   message.clear();

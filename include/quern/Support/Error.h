@@ -26,6 +26,7 @@ public:
   static char ID;
   StatusError(quern_status status, const llvm::Twine &text) : code(status), text(text.str()) {}
   quern_status status() const { return code; }
+  llvm::StringRef detail() const { return text; } ///< without the prefix
   /// `invalid: `, `unsupported: `, `internal: ` or nothing, then the text.
   void log(llvm::raw_ostream &os) const override;
   std::error_code convertToErrorCode() const override { return llvm::inconvertibleErrorCode(); }
@@ -41,6 +42,9 @@ llvm::Error invalidInput(const llvm::Twine &text);
 llvm::Error unsupported(const llvm::Twine &text);
 /// A wrong result or a run-time error: exit code 1.
 llvm::Error failure(const llvm::Twine &text);
+
+/// The same error with `context` in front of its text.
+llvm::Error withContext(llvm::Error error, const llvm::Twine &context);
 
 /// Status of an error: its own, or QUERN_ERROR for errors of other classes. The
 /// text, with its prefix, goes to `message`. Consumes the error.
