@@ -168,3 +168,9 @@ function(quern_unittest name)
   quern_tool(${name} SOURCES ${ARG_SOURCES} LINK ${ARG_LINK} GTest::gtest GTest::gtest_main)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/unittests)
 endfunction()
+
+# quern_tablegen_target(NAME): ends a list of mlir_tablegen() calls.
+function(quern_tablegen_target name)
+  add_custom_target(${name} DEPENDS ${TABLEGEN_OUTPUT})
+  set_property(GLOBAL APPEND PROPERTY QUERN_TABLEGEN_TARGETS ${name})
+endfunction()

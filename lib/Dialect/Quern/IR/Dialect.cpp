@@ -1,0 +1,86 @@
+//===- Dialect.cpp - The quern dialect ------------------------------------===//
+//
+// Part of Quern, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "quern/Dialect/Quern/IR/Quern.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/StringMap.h"
+#include <mutex>
+
+#include "quern/Dialect/Quern/IR/QuernDialect.cpp.inc"
+#include "quern/Dialect/Quern/IR/QuernInterfaces.cpp.inc"
+
+using namespace mlir;
+
+namespace quern {
+
+void QuernDialect::initialize() {
+  addAttributes<DimAttr, DimsAttr>();
+#define QUERN_FAMILY(Family) add##Family##Ops();
+#include "quern/Dialect/Quern/IR/Families.inc"
+}
+
+Attribute QuernDialect::parseAttribute(DialectAsmParser &parser, Type) const {
+  SMLoc loc = parser.getCurrentLocation();
+  StringRef mnemonic;
+  if (parser.parseKeyword(&mnemonic))
+    return {};
+  if (mnemonic == DimAttr::getMnemonic())
+    return parseDimAttr(parser);
+  if (mnemonic == DimsAttr::getMnemonic())
+    return parseDimsAttr(parser);
+  parser.emitError(loc) << "unknown attribute #quern." << mnemonic;
+  return {};
+}
+
+void QuernDialect::printAttribute(Attribute attr, DialectAsmPrinter &printer) const {
+  if (auto dims = dyn_cast<DimsAttr>(attr)) {
+    printer << DimsAttr::getMnemonic();
+    printDimsAttr(dims, printer);
+    return;
+  }
+  printer << DimAttr::getMnemonic() << "<" << Dim(cast<DimAttr>(attr)).str() << ">";
+}
+
+//===----------------------------------------------------------------------===//
+// The registry: filled once, by the first context that loads the dialect.
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct Registry {
+  std::mutex mutex;
+  std::vector<const OpRecord *> records;
+  llvm::StringMap<const OpRecord *> byName;
+};
+Registry &registry() {
+  static Registry instance;
+  return instance;
+}
+} // namespace
+
+void registerOpRecords(ArrayRef<const OpRecord *> records) {
+  Registry &r = registry();
+  std::lock_guard<std::mutex> lock(r.mutex);
+  for (const OpRecord *record : records)
+    if (r.byName.insert({record->mnemonic, record}).second)
+      r.records.push_back(record);
+}
+
+ArrayRef<const OpRecord *> getOpRecords() { return registry().records; }
+
+const OpRecord *lookupOpRecord(StringRef name) {
+  name.consume_front("quern.");
+  Registry &r = registry();
+  std::lock_guard<std::mutex> lock(r.mutex);
+  return r.byName.lookup(name);
+}
+
+const OpRecord *getOpRecord(Operation *op) {
+  if (auto structured = dyn_cast<StructuredOp>(op))
+    return &structured.getOpRecord();
+  return nullptr;
+}
+
+} // namespace quern

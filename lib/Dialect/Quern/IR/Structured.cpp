@@ -1,0 +1,323 @@
+//===- Structured.cpp - What all structured ops share ---------------------===//
+//
+// Part of Quern, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+//
+// Parser, printer, type inference and creation, driven by the records.
+//
+//===----------------------------------------------------------------------===//
+
+#include "quern/Dialect/Quern/IR/Quern.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/OpImplementation.h"
+
+using namespace mlir;
+
+namespace quern {
+
+static constexpr StringLiteral segmentSizes = "operandSegmentSizes";
+
+//===----------------------------------------------------------------------===//
+// Text: quern.cat [%a, %b] into %c {dim = 1} : (types) -> type
+// An operand left out is `_`, a list stands in brackets.
+//===----------------------------------------------------------------------===//
+
+ParseResult detail::parseStructuredOp(const OpRecord &record, OpAsmParser &parser,
+                                      OperationState &result) {
+  SmallVector<OpAsmParser::UnresolvedOperand> operands;
+  SmallVector<int32_t> segments;
+  auto parseOne = [&]() -> ParseResult { return parser.parseOperand(operands.emplace_back()); };
+  for (auto [i, operand] : llvm::enumerate(record.operands)) {
+    if (i && parser.parseComma())
+      return failure();
+    size_t before = operands.size();
+    if (operand.arity == Arity::Variadic) {
+      if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, parseOne))
+        return failure();
+    } else if (operand.arity == Arity::Required || failed(parser.parseOptionalKeyword("_"))) {
+      if (parseOne())
+        return failure();
+    }
+    segments.push_back(operands.size() - before);
+  }
+  size_t before = operands.size();
+  if (succeeded(parser.parseOptionalKeyword("into")) && parser.parseCommaSeparatedList(parseOne))
+    return failure();
+  segments.push_back(operands.size() - before);
+
+  SMLoc loc = parser.getCurrentLocation();
+  FunctionType type;
+  if (parser.parseOptionalAttrDict(result.attributes) || parser.parseColonType(type))
+    return failure();
+  if (type.getNumInputs() != operands.size())
+    return parser.emitError(loc) << "expected " << operands.size() << " operand types, got "
+                                 << type.getNumInputs();
+  if (parser.resolveOperands(operands, type.getInputs(), loc, result.operands))
+    return failure();
+  if (size_t into = segments.back(); into && into != record.results.size())
+    return parser.emitError(loc) << "expected a destination for each of " << record.results.size()
+                                 << " results, got " << into;
+  result.addTypes(type.getResults());
+  result.addAttribute(segmentSizes, parser.getBuilder().getDenseI32ArrayAttr(segments));
+  return success();
+}
+
+void detail::printStructuredOp(Operation *op, OpAsmPrinter &printer) {
+  auto structured = cast<StructuredOp>(op);
+  const OpRecord &record = structured.getOpRecord();
+  printer << ' ';
+  for (auto [i, operand] : llvm::enumerate(record.operands)) {
+    if (i)
+      printer << ", ";
+    OperandRange group = structured.getOperandGroup(i);
+    if (operand.arity == Arity::Variadic)
+      printer << '[' << group << ']';
+    else if (group.empty())
+      printer << '_';
+    else
+      printer << group;
+  }
+  if (!structured.getDestinations().empty())
+    printer << " into " << structured.getDestinations();
+  SmallVector<NamedAttribute> attrs;
+  MLIRContext *ctx = op->getContext();
+  NamedAttrList defaults;
+  op->getName().populateInherentAttrs(op, defaults);
+  for (NamedAttribute attr : op->getAttrDictionary())
+    if (attr.getName() != segmentSizes)
+      attrs.push_back(attr);
+  (void)ctx;
+  printer.printOptionalAttrDict(attrs);
+  printer << " : ";
+  printer.printFunctionalType(op);
+}
+
+//===----------------------------------------------------------------------===//
+// Attributes of meta functions
+//===----------------------------------------------------------------------===//
+
+template <typename AttrTy, typename T, typename Fn>
+static void readAs(DictionaryAttr attrs, StringRef name, T &value, Fn read) {
+  if (attrs)
+    if (auto attr = attrs.getAs<AttrTy>(name))
+      value = read(attr);
+}
+void detail::readAttr(DictionaryAttr attrs, StringRef name, int64_t &value) {
+  readAs<IntegerAttr>(attrs, name, value, [](IntegerAttr a) { return a.getInt(); });
+}
+void detail::readAttr(DictionaryAttr attrs, StringRef name, bool &value) {
+  readAs<BoolAttr>(attrs, name, value, [](BoolAttr a) { return a.getValue(); });
+}
+void detail::readAttr(DictionaryAttr attrs, StringRef name, double &value) {
+  readAs<FloatAttr>(attrs, name, value, [](FloatAttr a) { return a.getValueAsDouble(); });
+}
+void detail::readAttr(DictionaryAttr attrs, StringRef name, StringRef &value) {
+  readAs<StringAttr>(attrs, name, value, [](StringAttr a) { return a.getValue(); });
+}
+void detail::readAttr(DictionaryAttr attrs, StringRef name, Type &value) {
+  readAs<TypeAttr>(attrs, name, value, [](TypeAttr a) { return a.getValue(); });
+}
+void detail::readAttr(DictionaryAttr attrs, StringRef name, ArrayRef<int64_t> &value) {
+  readAs<DenseI64ArrayAttr>(attrs, name, value, [](DenseI64ArrayAttr a) { return a.asArrayRef(); });
+}
+void detail::readAttr(DictionaryAttr attrs, StringRef name, TypedAttr &value) {
+  readAs<TypedAttr>(attrs, name, value, [](TypedAttr a) { return a; });
+}
+void detail::readAttr(DictionaryAttr attrs, StringRef name, Dim &value) {
+  readAs<DimAttr>(attrs, name, value, [](DimAttr a) { return Dim(a); });
+}
+void detail::readAttr(DictionaryAttr attrs, StringRef name, ArrayRef<Dim> &value) {
+  readAs<DimsAttr>(attrs, name, value, [](DimsAttr a) { return a.getDims(); });
+}
+
+//===----------------------------------------------------------------------===//
+// Inference
+//===----------------------------------------------------------------------===//
+
+static TensorMeta getTensorMeta(StringRef name, Value value) {
+  auto type = cast<RankedTensorType>(value.getType());
+  return TensorMeta{name, getDims(type), type.getElementType()};
+}
+
+static MetaInputs getMetaInputs(const OpRecord &record, ArrayRef<ValueRange> groups,
+                                DictionaryAttr attrs) {
+  MetaInputs inputs;
+  inputs.attrs = attrs;
+  for (auto [operand, group] : llvm::zip(record.operands, groups)) {
+    auto &metas = inputs.operands.emplace_back();
+    for (Value value : group)
+      metas.push_back(getTensorMeta(operand.name, value));
+  }
+  return inputs;
+}
+
+/// A destination must have exactly the inferred shape and dtype.
+static std::string checkDestinations(const OpRecord &record, const MetaResult &result,
+                                     ValueRange into) {
+  for (auto [output, value] : llvm::zip(result.outputs, into)) {
+    TensorMeta destination = getTensorMeta("into", value);
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    os << "'" << record.name << "' op ";
+    if (destination.dtype != output.dtype) {
+      os << "expected into to have the dtype of the result, got " << dtypeName(destination.dtype)
+         << " and " << dtypeName(output.dtype);
+      return text;
+    }
+    if (destination.rank() != output.rank()) {
+      os << "expected into to have the rank of the result, got " << destination.rank() << " and "
+         << output.rank();
+      return text;
+    }
+    Facts facts;
+    for (int64_t i = 0; i < output.rank(); ++i)
+      if (facts.decide(Condition::eq(destination.dim(i), output.dim(i))) == Truth::False) {
+        os << "expected into dim " << i << " to equal the result's, got " << destination.dim(i)
+           << " and " << output.dim(i);
+        return text;
+      }
+  }
+  return "";
+}
+
+LogicalResult detail::inferStructuredOp(const OpRecord &record, MLIRContext *ctx,
+                                        std::optional<Location> loc, ArrayRef<ValueRange> groups,
+                                        DictionaryAttr attrs, SmallVectorImpl<Type> &types) {
+  MetaResult result = record.meta(ctx, getMetaInputs(record, groups, attrs), nullptr);
+  if (result.ok)
+    if (std::string error = checkDestinations(record, result, groups.back()); !error.empty()) {
+      result.ok = false;
+      result.error = error;
+    }
+  if (!result.ok)
+    return emitOptionalError(loc, result.error);
+  for (const TensorMeta &output : result.outputs)
+    types.push_back(getTensorType(output.dims, output.dtype));
+  return success();
+}
+
+bool detail::areCompatibleTypes(TypeRange inferred, TypeRange actual) {
+  if (inferred.size() != actual.size())
+    return false;
+  for (auto [a, b] : llvm::zip(inferred, actual)) {
+    auto x = dyn_cast<RankedTensorType>(a), y = dyn_cast<RankedTensorType>(b);
+    if (!x || !y || x.getElementType() != y.getElementType() || x.getRank() != y.getRank())
+      return false;
+    for (auto [m, n] : llvm::zip(x.getShape(), y.getShape()))
+      if (m != n && !ShapedType::isDynamic(m) && !ShapedType::isDynamic(n))
+        return false;
+  }
+  return true;
+}
+
+Speculation::Speculatability detail::getSpeculatability(Operation *op) {
+  // Without names nothing can be proved of dynamic dims: the check may stand in a guard.
+  for (Type type : op->getOperandTypes())
+    for (Dim d : getDims(cast<RankedTensorType>(type)))
+      if (d.isUnknown())
+        return Speculation::NotSpeculatable;
+  return runMeta(op).undecided.empty() ? Speculation::Speculatable : Speculation::NotSpeculatable;
+}
+
+MetaInputs getMetaInputs(Operation *op) {
+  auto structured = cast<StructuredOp>(op);
+  const OpRecord &record = structured.getOpRecord();
+  SmallVector<ValueRange> groups;
+  for (unsigned i = 0; i < record.operands.size(); ++i)
+    groups.push_back(structured.getOperandGroup(i));
+  return getMetaInputs(record, groups, op->getAttrDictionary());
+}
+
+MetaResult runMeta(Operation *op, const Facts *facts) {
+  return cast<StructuredOp>(op).getOpRecord().meta(op->getContext(), getMetaInputs(op), facts);
+}
+
+/// What is wrong with a call before its meta function can be asked; "" if nothing.
+static std::string checkCall(const OpRecord &record, ArrayRef<size_t> counts, DictionaryAttr attrs) {
+  auto text = [&](const Twine &message) {
+    return ("'" + record.name + "' op " + message).str();
+  };
+  if (counts.size() != record.operands.size())
+    return text("expected " + Twine(record.operands.size()) + " operands, got " +
+                Twine(counts.size()));
+  for (auto [operand, count] : llvm::zip(record.operands, counts))
+    if ((operand.arity == Arity::Required && count != 1) ||
+        (operand.arity == Arity::Optional && count > 1))
+      return text("expected one value for " + operand.name + ", got " + Twine(count));
+  for (const AttrRecord &attr : record.attrs)
+    if (!attr.optional && attr.defaultValue.empty() && !(attrs && attrs.get(attr.name)))
+      return text("expected attribute " + attr.name);
+  return "";
+}
+
+MetaResult meta::infer(MLIRContext *ctx, StringRef name, const MetaInputs &inputs,
+                       const Facts *facts) {
+  MetaResult result;
+  result.ok = false;
+  const OpRecord *record = lookupOpRecord(name);
+  if (!record) {
+    result.error = ("unknown op '" + name + "'").str();
+    return result;
+  }
+  SmallVector<size_t> counts;
+  for (const auto &group : inputs.operands)
+    counts.push_back(group.size());
+  result.error = checkCall(*record, counts, inputs.attrs);
+  if (!result.error.empty())
+    return result;
+  return record->meta(ctx, inputs, facts);
+}
+
+//===----------------------------------------------------------------------===//
+// Creation
+//===----------------------------------------------------------------------===//
+
+FailureOr<Operation *> tryCreate(OpBuilder &builder, Location loc, StringRef mnemonic,
+                                 ArrayRef<OperandGroup> operands, ArrayRef<NamedAttribute> attrs,
+                                 ValueRange into) {
+  const OpRecord *record = lookupOpRecord(mnemonic);
+  if (!record)
+    return emitError(loc) << "unknown op 'quern." << mnemonic << "'";
+  SmallVector<size_t> counts;
+  for (const OperandGroup &group : operands)
+    counts.push_back(group.size());
+  // Operands may be left out at the end.
+  while (counts.size() < record->operands.size() &&
+         record->operands[counts.size()].arity != Arity::Required)
+    counts.push_back(0);
+  DictionaryAttr dictionary = builder.getDictionaryAttr(attrs);
+  if (std::string error = checkCall(*record, counts, dictionary); !error.empty())
+    return emitError(loc) << error;
+
+  SmallVector<ValueRange> groups;
+  SmallVector<Value> flat;
+  SmallVector<int32_t> segments;
+  for (auto [i, operand] : llvm::enumerate(record->operands)) {
+    if (i < operands.size()) {
+      for (Value value : operands[i])
+        if (!isa<RankedTensorType>(value.getType()))
+          return emitError(loc) << "'" << record->name << "' op expected " << operand.name
+                                << " to be a ranked tensor, got " << value.getType();
+      groups.push_back(ArrayRef<Value>(operands[i]));
+    } else {
+      groups.push_back({});
+    }
+    llvm::append_range(flat, groups.back());
+    segments.push_back(groups.back().size());
+  }
+  groups.push_back(into);
+  llvm::append_range(flat, into);
+  segments.push_back(into.size());
+
+  SmallVector<Type> types;
+  if (failed(detail::inferStructuredOp(*record, builder.getContext(), loc, groups, dictionary,
+                                       types)))
+    return failure();
+  OperationState state(loc, record->name, flat, types, attrs);
+  state.addAttribute(segmentSizes, builder.getDenseI32ArrayAttr(segments));
+  return builder.create(state);
+}
+
+} // namespace quern
