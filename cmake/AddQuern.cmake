@@ -7,7 +7,7 @@ add_library(QuernOptions INTERFACE)
 target_include_directories(QuernOptions INTERFACE ${CMAKE_SOURCE_DIR}/include
                                                   ${CMAKE_BINARY_DIR}/include)
 target_include_directories(QuernOptions SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
-target_compile_options(QuernOptions INTERFACE -Wall -Wextra -Wno-unused-parameter
+target_compile_options(QuernOptions INTERFACE -Wall -Wextra -Wno-unused-parameter -Wno-deprecated-declarations
                        $<$<BOOL:${QUERN_WERROR}>:-Werror> -fno-semantic-interposition
                        -ffunction-sections -fdata-sections)
 target_compile_definitions(QuernOptions INTERFACE QUERN_VERSION="${PROJECT_VERSION}")

@@ -12,6 +12,7 @@
 
 #include "Records.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/TableGen/Error.h"
 
 using namespace llvm;
@@ -127,7 +128,7 @@ private:
           args += ", " + attribute(a);
         return "b.count(" + value(e.args[0].text) + args + ")";
       }
-      std::string out = "b.op(" + quoted(e.text) + ", {";
+      std::string out = "b.call(" + quoted(e.text) + ", {";
       ListSeparator comma;
       for (const Expr &a : e.args)
         out += std::string(StringRef(comma)) + term(a);
@@ -335,9 +336,6 @@ void emitMembers(const OpDef &op, raw_ostream &os) {
         "*properties.as<Properties *>()));\n"
      << "  return ::quern::detail::inferStructuredOp(getOpRecord(), ctx, loc, groups, attrs, "
         "types);\n}\n"
-     << "bool " << c
-     << "::isCompatibleReturnTypes(::mlir::TypeRange inferred, ::mlir::TypeRange actual) {\n"
-     << "  return ::quern::detail::areCompatibleTypes(inferred, actual);\n}\n"
      << "::mlir::Speculation::Speculatability " << c << "::getSpeculatability() {\n"
      << "  return ::quern::detail::getSpeculatability(*this);\n}\n";
 }

@@ -370,7 +370,7 @@ Dialect readDialect(const RecordKeeper &records) {
     reader.readSamples();
   }
   // In the order of the files, so that generated text follows the definitions.
-  llvm::stable_sort(dialect.ops, [](const auto &a, const auto &b) {
+  llvm::sort(dialect.ops, [](const auto &a, const auto &b) {
     return std::tie(a->family, a->line) < std::tie(b->family, b->line);
   });
   return dialect;

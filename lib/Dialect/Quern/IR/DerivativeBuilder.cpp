@@ -60,15 +60,15 @@ void DerivativeBuilder::set(unsigned i, Term term, unsigned element) {
     for (size_t k = 0; same && k < have.size(); ++k)
       same = facts.decide(Condition::eq(have[k], want[k])) == Truth::True;
     if (!same && have.size() < want.size())
-      value = op_("expand", {value}, {b.getNamedAttr("size", attr(want))});
+      value = create("expand", {value}, {b.getNamedAttr("size", attr(want))});
     else if (!same)
-      value = op_("sum_to_size", {value}, {b.getNamedAttr("size", attr(want))});
+      value = create("sum_to_size", {value}, {b.getNamedAttr("size", attr(want))});
   }
   unsigned flat = values.getBeginOperandIndex() + element;
   gradients[flat] = value;
 }
 
-Value DerivativeBuilder::op_(StringRef mnemonic, ArrayRef<OperandGroup> operands,
+Value DerivativeBuilder::create(StringRef mnemonic, ArrayRef<OperandGroup> operands,
                              ArrayRef<NamedAttribute> attrs, unsigned result) {
   FailureOr<Operation *> created = tryCreate(b, op->getLoc(), mnemonic, operands, attrs);
   // The rule's op was refused: a fault of the rule, already reported. The wrong module fails later
@@ -78,7 +78,7 @@ Value DerivativeBuilder::op_(StringRef mnemonic, ArrayRef<OperandGroup> operands
   return (*created)->getResult(result);
 }
 
-Term DerivativeBuilder::op(StringRef mnemonic, ArrayRef<Term> operands,
+Term DerivativeBuilder::call(StringRef mnemonic, ArrayRef<Term> operands,
                            ArrayRef<std::pair<StringRef, Attribute>> attrs) {
   // Numbers take the dtype of the first tensor that holds numbers.
   Type dtype;
@@ -96,7 +96,7 @@ Term DerivativeBuilder::op(StringRef mnemonic, ArrayRef<Term> operands,
   SmallVector<NamedAttribute> named;
   for (auto [name, value] : attrs)
     named.push_back(b.getNamedAttr(name, value));
-  return Term(op_(mnemonic, groups, named));
+  return Term(create(mnemonic, groups, named));
 }
 
 Attribute DerivativeBuilder::attr(int64_t v) { return b.getI64IntegerAttr(v); }
@@ -126,14 +126,14 @@ Term DerivativeBuilder::count(Value v, ArrayRef<int64_t> dims) {
   Dim n = Dim::product(b.getContext(), chosen);
   if (n.isConstant())
     return Term(double(n.getConstant()));
-  return Term(op_("dim_value", {},
+  return Term(create("dim_value", {},
                   {b.getNamedAttr("value", attr(n)), b.getNamedAttr("dtype", attr(dtype(v)))}));
 }
 
 Value DerivativeBuilder::full(ArrayRef<Dim> size, double value, Type dtype) {
   Attribute number = isa<FloatType>(dtype) ? Attribute(b.getF64FloatAttr(value))
                                            : Attribute(b.getI64IntegerAttr(int64_t(value)));
-  return op_("full", {},
+  return create("full", {},
              {b.getNamedAttr("size", attr(size)), b.getNamedAttr("fill_value", number),
               b.getNamedAttr("dtype", attr(dtype))});
 }

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "quern/Dialect/Quern/IR/Quern.h"
+#include "quern/Shape/DimStorage.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/StringMap.h"
 #include <mutex>

@@ -19,6 +19,12 @@ namespace quern {
 
 static constexpr StringLiteral segmentSizes = "operandSegmentSizes";
 
+/// Whether the op stores its segment sizes: `into` is a list, so any other open number needs them.
+static bool hasSegmentSizes(const OpRecord &record) {
+  return llvm::any_of(record.operands,
+                      [](const OperandRecord &o) { return o.arity != Arity::Required; });
+}
+
 //===----------------------------------------------------------------------===//
 // Text: quern.cat [%a, %b] into %c {dim = 1} : (types) -> type
 // An operand left out is `_`, a list stands in brackets.
@@ -60,7 +66,8 @@ ParseResult detail::parseStructuredOp(const OpRecord &record, OpAsmParser &parse
     return parser.emitError(loc) << "expected a destination for each of " << record.results.size()
                                  << " results, got " << into;
   result.addTypes(type.getResults());
-  result.addAttribute(segmentSizes, parser.getBuilder().getDenseI32ArrayAttr(segments));
+  if (hasSegmentSizes(record))
+    result.addAttribute(segmentSizes, parser.getBuilder().getDenseI32ArrayAttr(segments));
   return success();
 }
 
@@ -316,7 +323,8 @@ FailureOr<Operation *> tryCreate(OpBuilder &builder, Location loc, StringRef mne
                                        types)))
     return failure();
   OperationState state(loc, record->name, flat, types, attrs);
-  state.addAttribute(segmentSizes, builder.getDenseI32ArrayAttr(segments));
+  if (hasSegmentSizes(*record))
+    state.addAttribute(segmentSizes, builder.getDenseI32ArrayAttr(segments));
   return builder.create(state);
 }
 

@@ -58,10 +58,10 @@ public:
   void set(unsigned i, Term value, unsigned element = 0);
 
   /// Creates an op by name.
-  mlir::Value op_(llvm::StringRef mnemonic, llvm::ArrayRef<OperandGroup> operands,
+  mlir::Value create(llvm::StringRef mnemonic, llvm::ArrayRef<OperandGroup> operands,
                   llvm::ArrayRef<mlir::NamedAttribute> attrs = {}, unsigned result = 0);
   /// The same over terms, for generated code.
-  Term op(llvm::StringRef mnemonic, llvm::ArrayRef<Term> operands,
+  Term call(llvm::StringRef mnemonic, llvm::ArrayRef<Term> operands,
           llvm::ArrayRef<std::pair<llvm::StringRef, mlir::Attribute>> attrs);
 
   /// Attributes from C++ values.

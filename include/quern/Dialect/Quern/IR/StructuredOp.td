@@ -143,18 +143,25 @@ class BadSample<string call, string message> {
   string Message = message;
 }
 
-/// The base of all ops. `args` are operands and attributes; `into` is added here.
+/// The base of all ops. `args` are operands and attributes; `into` is added here. An op with
+/// optional operands or a list passes [AttrSizedOperandSegments].
 class Quern_Op<string mnemonic, list<Trait> traits = []>
     : Op<Quern_Dialect, mnemonic,
-         traits # [NoMemoryEffect, AttrSizedOperandSegments,
+         traits # [NoMemoryEffect,
                    // An op with an undecided check may not be moved over its guard.
                    DeclareOpInterfaceMethods<ConditionallySpeculatable>,
-                   DeclareOpInterfaceMethods<InferTypeOpInterface, ["isCompatibleReturnTypes"]>,
+                   DeclareOpInterfaceMethods<InferTypeOpInterface>,
                    DeclareOpInterfaceMethods<StructuredOpInterface>]> {
   dag args = ?;
   let arguments = !con(args, (ins Variadic<AnyRankedTensor>:$into));
   let results = (outs AnyRankedTensor:$result);
   let hasCustomAssemblyFormat = 1;
+  // The stock verifier infers again without facts: same dtype and rank, no dim known different.
+  let extraClassDeclaration = [{
+    static bool isCompatibleReturnTypes(::mlir::TypeRange inferred, ::mlir::TypeRange actual) {
+      return ::quern::detail::areCompatibleTypes(inferred, actual);
+    }
+  }];
 
   /// Numbered C1, C2, …: what the meta function checks, in words.
   list<string> constraints = ?;
