@@ -144,6 +144,22 @@ function(quern_runtime_library name source)
   endif()
 endfunction()
 
+# quern_embed(OUT name file…): files as an initializer list of {name, text} pairs, in the
+# build folder, for `#include "OUT"`.
+function(quern_embed out)
+  set(files ${ARGN})
+  set(paths)
+  while(files)
+    list(POP_FRONT files name path)
+    list(APPEND paths ${path})
+  endwhile()
+  string(REPLACE ";" "|" list "${ARGN}")
+  add_custom_command(OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/${out}
+                     COMMAND ${CMAKE_COMMAND} -DOUT=${CMAKE_CURRENT_BINARY_DIR}/${out}
+                             "-DFILES=${list}" -P ${CMAKE_SOURCE_DIR}/cmake/Embed.cmake
+                     DEPENDS ${paths} ${CMAKE_SOURCE_DIR}/cmake/Embed.cmake VERBATIM)
+endfunction()
+
 # quern_tool(NAME SOURCES... [LINK lib...]): a program over the compiler's libraries.
 function(quern_tool name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})

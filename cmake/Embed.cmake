@@ -1,0 +1,18 @@
+# cmake -DOUT=file -DFILES=name|path|… -P Embed.cmake: an initializer list of
+# {name, text} pairs. Raw strings in pieces: compilers limit one literal's length.
+string(REPLACE "|" ";" FILES "${FILES}")
+set(text "")
+while(FILES)
+  list(POP_FRONT FILES name path)
+  file(READ ${path} content)
+  string(APPEND text "{\"${name}\", ")
+  string(LENGTH "${content}" length)
+  set(at 0)
+  while(at LESS length)
+    string(SUBSTRING "${content}" ${at} 8000 piece)
+    string(APPEND text "R\"quern(${piece})quern\"\n")
+    math(EXPR at "${at} + 8000")
+  endwhile()
+  string(APPEND text "},\n")
+endwhile()
+file(WRITE ${OUT} "${text}")
