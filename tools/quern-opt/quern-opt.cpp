@@ -8,6 +8,10 @@
 #include "quern/Dialect/Quern/IR/Quern.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 
+namespace quern {
+void registerQuernToLinalgPass();
+}
+
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   registry.insert<quern::QuernDialect, quern::kernel::KernelDialect, mlir::arith::ArithDialect,
@@ -15,6 +19,7 @@ int main(int argc, char **argv) {
                   mlir::memref::MemRefDialect, mlir::scf::SCFDialect, mlir::tensor::TensorDialect,
                   mlir::vector::VectorDialect, mlir::LLVM::LLVMDialect,
                   mlir::bufferization::BufferizationDialect, mlir::cf::ControlFlowDialect>();
+  quern::registerQuernToLinalgPass();
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, "Quern's optimiser driver\n", registry));
 }

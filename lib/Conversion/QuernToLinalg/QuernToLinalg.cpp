@@ -1,0 +1,130 @@
+//===- QuernToLinalg.cpp - Lowers all ops of a kernel ---------------------===//
+//
+// Part of Quern, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "quern/Conversion/QuernToLinalg/LoweringBuilder.h"
+#include "quern/Dialect/Kernel/IR/Kernel.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "llvm/ADT/StringMap.h"
+
+using namespace mlir;
+
+namespace quern {
+
+static LoweringFunction lookupLowering(StringRef name) {
+  static const llvm::StringMap<LoweringFunction> table = {
+      {"", nullptr},
+#include "quern/Dialect/Quern/IR/LoweringTable.inc"
+  };
+  return table.lookup(name);
+}
+
+FailureOr<SmallVector<Value>> lowerOp(Operation *op, LoweringBuilder &builder) {
+  const OpRecord &record = cast<StructuredOp>(op).getOpRecord();
+  if (LoweringFunction lower = lookupLowering(record.name))
+    return lower(op, builder);
+  SmallVector<Value> inputs;
+  SmallVector<Type> dtypes;
+  for (unsigned i = 0; i < record.operands.size(); ++i)
+    if (Value v = builder.operand(i)) {
+      inputs.push_back(v);
+      dtypes.push_back(builder.dtype(i));
+    }
+  return SmallVector<Value>{builder.broadcast(
+      builder.resultDims(), builder.resultDtype(), inputs, dtypes,
+      [&](ScalarBuilder &s, ArrayRef<Scalar> in) { return record.scalar(op, s, in); })};
+}
+
+static Type signlessTensor(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!tensor)
+    return type;
+  return tensor.clone(ScalarBuilder::signless(tensor.getElementType()));
+}
+
+LogicalResult lowerToLinalg(Operation *function) {
+  SmallVector<Operation *> ops;
+  function->walk([&](Operation *op) {
+    if (isa<StructuredOp>(op))
+      ops.push_back(op);
+  });
+  // Lowered values by the original ones: the originals keep their types until all are lowered.
+  IRMapping lowered;
+  OpBuilder b(function->getContext());
+  for (Operation *op : ops) {
+    b.setInsertionPoint(op);
+    if (!cast<StructuredOp>(op).getDestinations().empty())
+      return op->emitError("internal: destinations are bound before kernels are lowered");
+    SmallVector<Value> operands;
+    for (Value v : op->getOperands())
+      operands.push_back(lowered.lookupOrDefault(v));
+    LoweringBuilder builder(b, op, operands);
+    FailureOr<SmallVector<Value>> results = lowerOp(op, builder);
+    if (failed(results))
+      return failure();
+    for (auto [from, to] : llvm::zip(op->getResults(), *results))
+      lowered.map(from, to);
+  }
+  for (Operation *op : llvm::reverse(ops)) {
+    for (Value result : op->getResults()) {
+      Value value = lowered.lookup(result);
+      for (OpOperand &use : llvm::make_early_inc_range(result.getUses()))
+        if (!isa<StructuredOp>(use.getOwner()))
+          use.set(value);
+    }
+  }
+  for (Operation *op : llvm::reverse(ops)) {
+    op->dropAllUses();
+    op->erase();
+  }
+  for (Region &region : function->getRegions())
+    for (Block &block : region)
+      for (BlockArgument arg : block.getArguments())
+        arg.setType(signlessTensor(arg.getType()));
+  function->walk([&](arith::ConstantOp constant) {
+    auto dense = dyn_cast<DenseElementsAttr>(constant.getValue());
+    Type type = signlessTensor(constant.getType());
+    if (!dense || type == constant.getType())
+      return;
+    constant.setValueAttr(cast<TypedAttr>(dense.bitcast(cast<ShapedType>(type).getElementType())));
+    constant.getResult().setType(type);
+  });
+  if (auto func = dyn_cast<func::FuncOp>(function)) {
+    SmallVector<Type> results;
+    for (Type type : func.getResultTypes())
+      results.push_back(signlessTensor(type));
+    func.setType(FunctionType::get(func.getContext(), func.front().getArgumentTypes(), results));
+  }
+  return success();
+}
+
+namespace {
+struct QuernToLinalgPass : PassWrapper<QuernToLinalgPass, OperationPass<>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(QuernToLinalgPass)
+  StringRef getArgument() const override { return "quern-to-linalg"; }
+  StringRef getDescription() const override {
+    return "lower the ops of kernels and functions to linalg on tensors";
+  }
+  void getDependentDialects(DialectRegistry &registry) const override {
+    registry.insert<arith::ArithDialect, kernel::KernelDialect, linalg::LinalgDialect,
+                    math::MathDialect, tensor::TensorDialect>();
+  }
+  void runOnOperation() override {
+    auto result = getOperation()->walk([](Operation *op) {
+      if (!isa<kernel::FuncOp, func::FuncOp>(op))
+        return WalkResult::advance();
+      return failed(lowerToLinalg(op)) ? WalkResult::interrupt() : WalkResult::skip();
+    });
+    if (result.wasInterrupted())
+      signalPassFailure();
+  }
+};
+} // namespace
+
+void registerQuernToLinalgPass() { PassRegistration<QuernToLinalgPass>(); }
+
+} // namespace quern
