@@ -14,6 +14,8 @@
 #define QUERN_SHAPE_CONDITION_H
 
 #include "quern/Shape/Dim.h"
+#include "llvm/ADT/StringSet.h"
+#include <vector>
 
 namespace quern {
 
@@ -29,6 +31,7 @@ public:
   static Condition lt(Dim a, Dim b) { return Condition(Kind::Le, a + 1, b); }
   /// a is a multiple of b.
   static Condition divides(Dim b, Dim a) { return Condition(Kind::Divides, a, b); }
+  /// One of these holds; there is at least one.
   static Condition anyOf(llvm::ArrayRef<Condition> conditions);
   /// Equal, or one of them is 1: what a broadcast needs.
   static Condition broadcastable(Dim a, Dim b);
@@ -37,6 +40,8 @@ public:
   Dim lhs() const { return a; }
   Dim rhs() const { return b; }
   llvm::ArrayRef<Condition> alternatives() const { return parts; }
+  /// Of one that `broadcastable` made: its two sizes.
+  std::optional<std::pair<Dim, Dim>> getBroadcast() const;
 
   Condition substitute(llvm::function_ref<Dim(llvm::StringRef)> fn) const;
   void walkSymbols(llvm::function_ref<void(llvm::StringRef)> fn) const;
@@ -45,6 +50,7 @@ public:
   /// Emits an i1 that tells whether the condition holds.
   mlir::Value emit(mlir::OpBuilder &builder, mlir::Location loc,
                    llvm::function_ref<mlir::Value(llvm::StringRef)> symbol) const;
+  /// Prints `a == b`, `a <= b`, `a mod b == 0`, and these with ` or ` between.
   void print(llvm::raw_ostream &os) const;
   std::string str() const;
   /// Round trip through an attribute (an ArrayAttr), for ops that carry one.
@@ -56,15 +62,25 @@ public:
 
 private:
   Condition(Kind k, Dim a, Dim b) : k(k), a(a), b(b) {}
+  /// The same condition on changed sizes.
+  Condition map(llvm::function_ref<Dim(Dim)> fn) const;
+  friend class Facts;
+
   Kind k;
   Dim a, b;
   std::vector<Condition> parts;
 };
 
 /// What is known of the symbols: ranges, divisors, and conditions that were
-/// checked before. Every symbol is at least 0.
+/// checked before. Every symbol is at least 0. Facts may stand on outer ones,
+/// which they see and do not change: what a branch or one meta run assumes ends
+/// with it. Answers are sound, never complete.
 class Facts {
 public:
+  Facts() = default;
+  /// Starts with what `outer` knows; it outlives these and does not change meanwhile.
+  explicit Facts(const Facts *outer) : outer(outer) {}
+
   struct Range {
     int64_t min = 0;
     std::optional<int64_t> max;
@@ -78,10 +94,35 @@ public:
   /// Bounds of an expression; nothing where unbounded or unknown.
   std::optional<int64_t> lowerBound(Dim d) const;
   std::optional<int64_t> upperBound(Dim d) const;
+  /// The expression with the equalities put in: sizes known equal mostly get one form.
+  Dim normalize(Dim d) const;
 
 private:
+  struct Interval;
+  Interval bounds(Dim normalized) const;
+  Interval boundsOfParts(Dim normalized) const;
+  int64_t knownDivisor(Dim normalized) const;
+  Truth decideEq(Dim a, Dim b) const;
+  Truth decideLe(Dim a, Dim b) const;
+  Truth decideDivides(Dim divisor, Dim d) const;
+  Truth decideOr(const Condition &condition) const;
+  bool wasAssumed(const Condition &condition) const;
+  void assumeEq(Dim a, Dim b);
+  void assumeNonNegative(Dim d);
+  void assumeMultiple(Dim d, int64_t divisor);
+  std::string keyOf(const Condition &condition) const;
+  template <typename T> std::optional<T> find(llvm::DenseMap<Dim, T> Facts::*map, Dim key) const;
+
+  const Facts *outer = nullptr;
   llvm::StringMap<Range> ranges;
-  std::vector<Condition> assumed;
+  /// Equalities, as replacements of atoms.
+  llvm::DenseMap<Dim, Dim> replacements;
+  /// Lower bounds of expressions without constant term and common coefficient.
+  llvm::DenseMap<Dim, int64_t> minima;
+  llvm::DenseMap<Dim, int64_t> divisors;
+  /// Conditions that fit none of these, and their normal form as text.
+  std::vector<Condition> others;
+  llvm::StringSet<> otherKeys;
 };
 
 } // namespace quern

@@ -35,11 +35,11 @@ enum class DimKind : uint8_t {
   Sum,      ///< operands: two or more, in canonical order
   Product,  ///< operands: two or more, a constant coefficient first
   FloorDiv, ///< two operands; the divisor is positive
-  CeilDiv,
+  CeilDiv,  ///< only with a divisor that is no constant (else written as a FloorDiv)
   Mod,
-  Min,
+  Min, ///< two or more operands, as Max
   Max,
-  Bcast, ///< bcast(a, b): b where a is 1, else a (equal, or one of them is 1)
+  Bcast, ///< two or more, each equal to the result or 1: the first that is not 1, else 1
 };
 
 /// The uniqued expression. Use it through `Dim`.
@@ -73,6 +73,13 @@ public:
   int64_t getConstant() const;
   llvm::StringRef getSymbol() const;
   llvm::ArrayRef<Dim> operands() const;
+  /// A symbol or an opaque op: what products are made of.
+  bool isAtom() const { return isSymbol() || kind() > DimKind::Product; }
+  /// A lower bound where every symbol is at least 0; INT64_MIN when there is none.
+  int64_t getMinimum() const;
+
+  /// The structural order in which operands are kept, the same in every run.
+  static bool before(Dim a, Dim b);
 
   /// Same expression. Unknown dims compare equal as pointers, which says nothing
   /// about their sizes: ask `Facts::decide(Condition::eq(…))` for that.
@@ -98,9 +105,13 @@ public:
   void walkSymbols(llvm::function_ref<void(llvm::StringRef)> fn) const;
   /// Replaces symbols; one that `fn` answers with null stays.
   Dim substitute(llvm::function_ref<Dim(llvm::StringRef)> fn) const;
+  /// Replaces atoms, inner ones first (an opaque op is shown with its operands
+  /// already replaced); one that `fn` answers with null stays.
+  Dim replaceAtoms(llvm::function_ref<Dim(Dim)> fn) const;
   /// The value under an assignment of symbols, or nothing when one is missing,
   /// the expression is unknown, or it divides by zero.
-  std::optional<int64_t> evaluate(llvm::function_ref<std::optional<int64_t>(llvm::StringRef)> fn) const;
+  std::optional<int64_t>
+  evaluate(llvm::function_ref<std::optional<int64_t>(llvm::StringRef)> fn) const;
 
   /// Prints as in IR: `_`, `2*S + 1`, `floordiv(S, 2)`, `bcast(A, B)`.
   void print(llvm::raw_ostream &os) const;
@@ -147,7 +158,8 @@ mlir::RankedTensorType stripEncoding(mlir::RankedTensorType type);
 mlir::Value emitDim(mlir::OpBuilder &builder, mlir::Location loc, Dim dim,
                     llvm::function_ref<mlir::Value(llvm::StringRef)> symbol);
 
-/// Parses and prints what stands between `<` and `>` of #quern.dim and #quern.dims.
+/// Parses and prints what stands between `<` and `>` of #quern.dim and #quern.dims
+/// (the dialect's hooks parse and print the mnemonic and the brackets).
 mlir::FailureOr<Dim> parseDim(mlir::AsmParser &parser);
 mlir::Attribute parseDimAttr(mlir::AsmParser &parser);
 mlir::Attribute parseDimsAttr(mlir::AsmParser &parser);
@@ -171,5 +183,8 @@ template <> struct DenseMapInfo<quern::Dim> {
   static bool isEqual(quern::Dim a, quern::Dim b) { return a == b; }
 };
 } // namespace llvm
+
+MLIR_DECLARE_EXPLICIT_TYPE_ID(quern::DimAttr)
+MLIR_DECLARE_EXPLICIT_TYPE_ID(quern::DimsAttr)
 
 #endif // QUERN_SHAPE_DIM_H

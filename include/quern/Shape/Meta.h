@@ -39,8 +39,8 @@ using MetaArg = std::variant<Dim, mlir::Type, int64_t, std::string>;
 struct UndecidedCheck {
   std::string id; ///< constraint id, `add_c1`
   Condition condition;
-  std::string text;                   ///< the whole message with {0}, {1}, … for the sizes
-  llvm::SmallVector<Dim> values;      ///< the sizes that fill them
+  std::string text;              ///< the whole message with {0}, {1}, … for the sizes
+  llvm::SmallVector<Dim> values; ///< the sizes that fill them
 };
 
 /// What a meta run yields.
@@ -62,8 +62,9 @@ public:
   Dim constant(int64_t v) const { return Dim::constant(ctx, v); }
 
   /// Constraint `<op>_c<number>`. `text` has {0}, {1}, … for `args`. A known-false
-  /// condition is an error; an undecided one is collected. Returns false when known
-  /// false: the function should return at once.
+  /// condition is an error; an undecided one is collected, and holds from here on in
+  /// this run (one with an unknown size can say nothing: it is dropped). Returns false
+  /// when known false: the function should return at once.
   bool check(unsigned number, const Condition &condition, llvm::StringRef text,
              llvm::ArrayRef<MetaArg> args = {});
   /// The same for a condition on dtypes, ranks and attributes.
@@ -80,14 +81,15 @@ public:
   /// A scalar counts as rank 1, as in ATen.
   bool wrapDim(unsigned number, int64_t &dim, int64_t rank, llvm::StringRef what);
 
-  Truth decide(const Condition &c) const;
+  /// Under the facts and what this run has checked so far.
+  Truth decide(const Condition &c) const { return facts.decide(c); }
   bool ok() const { return result.ok; }
   MetaResult take() { return std::move(result); }
 
 private:
   mlir::MLIRContext *ctx;
   llvm::StringRef op;
-  const Facts *facts;
+  Facts facts;
   MetaResult result;
 };
 
