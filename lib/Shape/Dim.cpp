@@ -334,7 +334,7 @@ struct Split {
 static Split splitByConstant(Dim a, int64_t k) {
   Split split;
   for (Term &term : termsOf(a)) {
-    int64_t q = floorDivide(term.coefficient, k), r = llvm::mod(term.coefficient, uint64_t(k));
+    int64_t q = floorDivide(term.coefficient, k), r = term.coefficient - q * k;
     if (q)
       split.quotient.push_back({q, term.atoms});
     if (r)

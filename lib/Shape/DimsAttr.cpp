@@ -167,6 +167,17 @@ private:
         return failure();
       return inner;
     }
+    std::string quoted;
+    if (succeeded(parser.parseOptionalString(&quoted)))
+      return Dim::symbol(ctx, quoted);
+    // Names come before numbers: MLIR reads `true` as a number, too.
+    StringRef name;
+    if (succeeded(parser.parseOptionalKeyword(&name))) {
+      if (name == "_")
+        return Dim::unknown(ctx);
+      return succeeded(parser.parseOptionalLParen()) ? parseCall(loc, name)
+                                                     : FailureOr<Dim>(Dim::symbol(ctx, name));
+    }
     int64_t value;
     OptionalParseResult integer = parser.parseOptionalInteger(value);
     if (integer.has_value()) {
@@ -174,17 +185,7 @@ private:
         return failure();
       return Dim::constant(ctx, value);
     }
-    std::string quoted;
-    if (succeeded(parser.parseOptionalString(&quoted)))
-      return Dim::symbol(ctx, quoted);
-    StringRef name;
-    if (failed(parser.parseOptionalKeyword(&name)))
-      return parser.emitError(loc, "expected a size: a number, a name, `_` or an expression");
-    if (name == "_")
-      return Dim::unknown(ctx);
-    if (failed(parser.parseOptionalLParen()))
-      return Dim::symbol(ctx, name);
-    return parseCall(loc, name);
+    return parser.emitError(loc, "expected a size: a number, a name, `_` or an expression");
   }
 
   FailureOr<Dim> parseCall(SMLoc loc, StringRef name) {

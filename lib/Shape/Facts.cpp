@@ -328,10 +328,10 @@ Truth Facts::decideLe(Dim a, Dim b) const {
 Truth Facts::decideDivides(Dim divisor, Dim d) const {
   divisor = normalize(divisor);
   d = normalize(d);
+  if (d.isConstant(0) || divisor.isConstant(1))
+    return Truth::True;
   if (divisor.isUnknown() || d.isUnknown())
     return Truth::Undecided;
-  if (d.isConstant(0))
-    return Truth::True;
   // Only 0 is a multiple of 0.
   if (divisor.isConstant(0))
     return decideEq(d, divisor);

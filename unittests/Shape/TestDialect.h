@@ -1,0 +1,72 @@
+//===- TestDialect.h - A context with the size attributes -------*- C++ -*-===//
+//
+// Part of Quern, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef QUERN_UNITTESTS_SHAPE_TESTDIALECT_H
+#define QUERN_UNITTESTS_SHAPE_TESTDIALECT_H
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "mlir/IR/MLIRContext.h"
+#include "quern/Shape/Condition.h"
+#include "quern/Shape/DimStorage.h"
+#include "gtest/gtest.h"
+
+namespace quern::test {
+
+/// Stands in for the quern dialect, so that the engine is tested alone.
+class SizesDialect : public mlir::Dialect {
+public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(SizesDialect)
+  static constexpr llvm::StringLiteral getDialectNamespace() { return "quern"; }
+
+  explicit SizesDialect(mlir::MLIRContext *ctx)
+      : Dialect(getDialectNamespace(), ctx, mlir::TypeID::get<SizesDialect>()) {
+    addAttributes<DimAttr, DimsAttr>();
+  }
+
+  mlir::Attribute parseAttribute(mlir::DialectAsmParser &parser, mlir::Type) const override {
+    llvm::StringRef mnemonic;
+    if (parser.parseKeyword(&mnemonic) || parser.parseLess())
+      return {};
+    mlir::Attribute attr =
+        mnemonic == DimAttr::getMnemonic() ? parseDimAttr(parser) : parseDimsAttr(parser);
+    if (!attr || parser.parseGreater())
+      return {};
+    return attr;
+  }
+
+  void printAttribute(mlir::Attribute attr, mlir::DialectAsmPrinter &printer) const override {
+    if (auto dim = llvm::dyn_cast<DimAttr>(attr)) {
+      printer << "dim<" << Dim(dim).str() << ">";
+      return;
+    }
+    printer << "dims<";
+    printDimsAttr(llvm::cast<DimsAttr>(attr), printer);
+    printer << ">";
+  }
+};
+
+/// A context of its own for each test, and short ways to write sizes.
+class ShapeTest : public ::testing::Test {
+protected:
+  ShapeTest() { ctx.loadDialect<SizesDialect, mlir::arith::ArithDialect>(); }
+
+  Dim sym(llvm::StringRef name) { return Dim::symbol(&ctx, name); }
+  Dim num(int64_t value) { return Dim::constant(&ctx, value); }
+  Dim unknown() { return Dim::unknown(&ctx); }
+  /// The size that `text` says; the test fails where it says none.
+  Dim dim(llvm::StringRef text) {
+    mlir::FailureOr<Dim> result = parseDim(&ctx, text);
+    EXPECT_TRUE(mlir::succeeded(result)) << text.str();
+    return mlir::succeeded(result) ? *result : unknown();
+  }
+
+  mlir::MLIRContext ctx;
+};
+
+} // namespace quern::test
+
+#endif // QUERN_UNITTESTS_SHAPE_TESTDIALECT_H
