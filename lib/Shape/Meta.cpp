@@ -106,6 +106,7 @@ void MetaContext::setOutput(unsigned i, ArrayRef<Dim> dims, Type dtype) {
 
 bool MetaContext::broadcast(unsigned number, SmallVectorImpl<Dim> &dims, StringRef against,
                             const TensorMeta &b) {
+  int64_t rankBefore = dims.size();
   if (b.dims.size() > dims.size())
     dims.insert(dims.begin(), b.dims.size() - dims.size(), constant(1));
   for (int64_t i = 1, rank = b.rank(); i <= rank; ++i) {
@@ -119,8 +120,8 @@ bool MetaContext::broadcast(unsigned number, SmallVectorImpl<Dim> &dims, StringR
       continue;
     }
     if (!check(number, Condition::broadcastable(size, other),
-               "expected {0} and {1} to be equal or 1 in dim {2}, got {3} and {4}",
-               {against.str(), b.name.str(), -i, size, other}))
+               "expected {0} dim {1} to equal {2} dim {3} or to be 1, got {4} and {5}",
+               {b.name.str(), rank - i, against.str(), rankBefore - i, other, size}))
       return false;
     // The facts now hold that the sizes go together.
     if (decide(Condition::eq(size, other)) == Truth::True) {

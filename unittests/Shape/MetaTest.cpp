@@ -115,7 +115,7 @@ TEST_F(MetaTest, BroadcastKnown) {
   broadcast(bad, {num(2), num(3)}, {num(4), num(1)});
   EXPECT_EQ(
       bad.take().error,
-      "'quern.add' op add_c1: expected self and other to be equal or 1 in dim -2, got 2 and 4");
+      "'quern.add' op add_c1: expected other dim 0 to equal self dim 0 or to be 1, got 4 and 2");
 }
 
 TEST_F(MetaTest, BroadcastUndecided) {
@@ -129,8 +129,8 @@ TEST_F(MetaTest, BroadcastUndecided) {
   MetaResult result = meta.take();
   ASSERT_EQ(result.undecided.size(), 2u);
   EXPECT_EQ(result.undecided[0].condition.str(), "4 == S or 4 == 1 or S == 1");
-  EXPECT_EQ(result.undecided[0].text, "'quern.add' op add_c1: expected self and other to be equal "
-                                      "or 1 in dim -1, got {0} and 4");
+  EXPECT_EQ(result.undecided[0].text, "'quern.add' op add_c1: expected other dim 0 to equal self "
+                                      "dim 0 or to be 1, got 4 and {0}");
   EXPECT_EQ(result.undecided[1].condition.str(), "A == B or A == 1 or B == 1");
 
   Facts facts;
