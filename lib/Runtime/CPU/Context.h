@@ -37,6 +37,7 @@ struct Resident {
   const quern_function *fn;
   void **constants;
   void **modules;
+  bool loaded; ///< every kernel's code was asked for
   Resident *next;
 };
 

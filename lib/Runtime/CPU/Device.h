@@ -155,6 +155,14 @@ inline quern_status runOnDevice(quern_context *ctx, const quern_function *fn,
     for (int32_t i = 0; i < fn->num_constants; ++i)
       bufs[all + i] = resident->constants[i];
     ctx->running = resident;
+    // All code before the first launch: a device that compiles it does so in one go. What
+    // cannot be loaded is reported by its launch.
+    void *module = nullptr;
+    for (int32_t i = 0; i < fn->num_kernels && !resident->loaded; ++i)
+      if (!fn->kernels[i].cpu)
+        findModule(ctx, &fn->kernels[i], module);
+    resident->loaded = true;
+    ctx->error.clear();
     status = quern_status(fn->run(ctx, bufs, dims, ctx->deviceArena));
     ctx->running = nullptr;
   }
