@@ -66,7 +66,7 @@ set(QUERN_MLIR_ROOTS
     MLIRControlFlowDialect MLIRControlFlowToLLVM MLIRConvertToLLVMPass MLIRFuncDialect MLIRFuncToLLVM
     MLIRFuncTransforms MLIRFuncInlinerExtension MLIRGPUDialect MLIRIndexToLLVM MLIRIR MLIRLLVMDialect
     MLIRLLVMToLLVMIRTranslation MLIRLinalgDialect MLIRLinalgTransforms MLIRLspServerLib MLIRMathDialect
-    MLIRMathToLLVM MLIRMathTransforms MLIRMemRefDialect MLIRMemRefToLLVM MLIRMemRefTransforms
+    MLIRMathToLLVM MLIRMathToLibm MLIRMathTransforms MLIRMemRefDialect MLIRMemRefToLLVM MLIRMemRefTransforms
     MLIROptLib MLIRParser MLIRPass MLIRReconcileUnrealizedCasts MLIRSCFDialect MLIRSCFToControlFlow
     MLIRSCFTransforms MLIRTargetLLVMIRExport MLIRTensorDialect MLIRTensorTransforms MLIRTransforms
     MLIRUBDialect MLIRUBToLLVM MLIRVectorDialect MLIRVectorToLLVM MLIRVectorToLLVMPass
@@ -77,7 +77,7 @@ if(QUERN_SHARED_LLVM)
   target_link_libraries(QuernMLIR INTERFACE MLIR LLVM)
 else()
   llvm_map_components_to_libnames(QUERN_LLVM_ROOTS core support orcjit passes x86codegen x86asmparser
-                                  x86desc x86info target targetparser analysis irreader bitwriter)
+                                  x86desc x86info target targetparser analysis irreader bitwriter lto dtlto option)
   quern_static_closure(QUERN_LLVM_FILES ${QUERN_MLIR_ROOTS} ${QUERN_LLVM_ROOTS})
   target_link_libraries(QuernMLIR INTERFACE ${QUERN_LLVM_FILES})
 endif()
@@ -136,6 +136,7 @@ function(quern_runtime_library name source)
         $<$<BOOL:${QUERN_WERROR}>:-Werror>)
   endforeach()
   target_compile_definitions(${name}Object PRIVATE QUERN_RT_WEAK)
+  set_property(GLOBAL APPEND PROPERTY QUERN_RUNTIME_OBJECTS ${name})
   find_package(Threads REQUIRED)
   target_link_libraries(${name} PUBLIC Threads::Threads ${CMAKE_DL_LIBS})
   if(QUERN_SANITIZE)

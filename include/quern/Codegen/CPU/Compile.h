@@ -33,6 +33,9 @@ struct CodegenOptions {
   /// is already vectorised and unrolled (what the schedulers print); 2: LLVM's O2
   /// with its vectorisers, for the generic fallback's plain scalar loops.
   unsigned level = 1;
+  /// The module holds kernels, whose names tell their content: public functions are
+  /// hidden outside the artefact and may be defined in several of its objects.
+  bool kernels = true;
 };
 
 /// Dialects, conversion interfaces and translations that `compileToObject` needs
