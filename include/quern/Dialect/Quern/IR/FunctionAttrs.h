@@ -1,0 +1,44 @@
+//===- FunctionAttrs.h - What a function promises its callers ---*- C++ -*-===//
+//
+// Part of Quern, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// Names of the attributes on a `func.func` that are contracts with its callers.
+/// They end up in the compiled signature (`quern_function`).
+///
+/// \code
+/// func.func @step(%w: tensor<4xf32> {quern.donated}, %out: tensor<4xf32>)
+///     -> (tensor<4xf32> {quern.into = 1 : i64})
+/// \endcode
+///
+//===----------------------------------------------------------------------===//
+#ifndef QUERN_DIALECT_QUERN_IR_FUNCTIONATTRS_H
+#define QUERN_DIALECT_QUERN_IR_FUNCTIONATTRS_H
+
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include <optional>
+
+namespace quern {
+
+/// On an argument: the call may overwrite its buffer. Its value is dead afterwards.
+inline constexpr llvm::StringLiteral donatedAttrName = "quern.donated";
+/// On a result: the index of the argument whose buffer it always is. That argument's
+/// old value may be read (an update in place) or not (an out buffer).
+inline constexpr llvm::StringLiteral resultIntoAttrName = "quern.into";
+/// On an argument or a result: the name that users know it by (any UTF-8).
+inline constexpr llvm::StringLiteral nameAttrName = "quern.name";
+
+inline bool isDonated(mlir::FunctionOpInterface func, unsigned argument) {
+  return bool(func.getArgAttr(argument, donatedAttrName));
+}
+/// The argument that the result is written to, if that is promised.
+inline std::optional<unsigned> getResultInto(mlir::FunctionOpInterface func, unsigned result) {
+  if (auto index = func.getResultAttrOfType<mlir::IntegerAttr>(result, resultIntoAttrName))
+    return unsigned(index.getInt());
+  return std::nullopt;
+}
+
+} // namespace quern
+#endif // QUERN_DIALECT_QUERN_IR_FUNCTIONATTRS_H
