@@ -30,6 +30,28 @@ inline constexpr llvm::StringLiteral resultIntoAttrName = "quern.into";
 /// On an argument or a result: the name that users know it by (any UTF-8).
 inline constexpr llvm::StringLiteral nameAttrName = "quern.name";
 
+// After bufferisation the function has no results: `quern-bufferize` writes these.
+//
+//   func.func @step(%x: memref<?x4xf32> {quern.name = "x", quern.dims = #quern.dims<B>},
+//                   %w: memref<4xf32> {quern.donated, quern.result = 1 : i64},
+//                   %y: memref<?x4xf32> {quern.out, quern.result = 0 : i64, quern.dims = …},
+//                   %c: memref<8xf32> {quern.constant = dense_resource<c> : tensor<8xf32>})
+//       attributes {quern.result_names = ["y", "w_new"]}
+//
+// Arguments stand in this order: the inputs (those of the tensor function, in its order),
+// fresh out buffers, constants.
+
+/// On an argument: the index of the result whose buffer it is.
+inline constexpr llvm::StringLiteral resultAttrName = "quern.result";
+/// On an argument: it is no input of the function, only the buffer of a result.
+inline constexpr llvm::StringLiteral outAttrName = "quern.out";
+/// On an argument: it is a constant with these elements (an ElementsAttr).
+inline constexpr llvm::StringLiteral constantAttrName = "quern.constant";
+/// On an argument: the encoding that its tensor type had (`#quern.dims<…>`).
+inline constexpr llvm::StringLiteral dimsAttrName = "quern.dims";
+/// On the function: the names of its results, in order.
+inline constexpr llvm::StringLiteral resultNamesAttrName = "quern.result_names";
+
 inline bool isDonated(mlir::FunctionOpInterface func, unsigned argument) {
   return bool(func.getArgAttr(argument, donatedAttrName));
 }
