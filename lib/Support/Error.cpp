@@ -32,12 +32,12 @@ void StatusError::log(raw_ostream &os) const { os << prefixOf(code) << text; }
 
 Error invalidInput(const Twine &text) { return make_error<StatusError>(QUERN_INVALID, text); }
 Error unsupported(const Twine &text) { return make_error<StatusError>(QUERN_UNSUPPORTED, text); }
-Error failure(const Twine &text) { return make_error<StatusError>(QUERN_ERROR, text); }
+Error runtimeError(const Twine &text) { return make_error<StatusError>(QUERN_ERROR, text); }
 
 Error withContext(Error error, const Twine &context) {
   return handleErrors(std::move(error), [&](const ErrorInfoBase &info) -> Error {
     if (!info.isA<StatusError>())
-      return failure(context + info.message());
+      return runtimeError(context + info.message());
     const auto &status = static_cast<const StatusError &>(info);
     return make_error<StatusError>(status.status(), context + status.detail());
   });

@@ -107,7 +107,7 @@ TEST(Error, KnowsItsExitCode) {
   EXPECT_EQ(text, "invalid: m.onnx: no graph");
   EXPECT_EQ(takeError(unsupported("op Foo"), text), QUERN_UNSUPPORTED);
   EXPECT_EQ(text, "unsupported: op Foo");
-  EXPECT_EQ(takeError(failure("no memory"), text), QUERN_ERROR);
+  EXPECT_EQ(takeError(runtimeError("no memory"), text), QUERN_ERROR);
   EXPECT_EQ(text, "no memory");
   EXPECT_EQ(takeError(llvm::Error::success(), text), QUERN_OK);
   EXPECT_EQ(text, "");

@@ -41,7 +41,7 @@ llvm::Error invalidInput(const llvm::Twine &text);
 /// Legal, but not handled yet: exit code 2.
 llvm::Error unsupported(const llvm::Twine &text);
 /// A wrong result or a run-time error: exit code 1.
-llvm::Error failure(const llvm::Twine &text);
+llvm::Error runtimeError(const llvm::Twine &text);
 
 /// The same error with `context` in front of its text.
 llvm::Error withContext(llvm::Error error, const llvm::Twine &context);

@@ -99,7 +99,7 @@ Error linkArtefact(ArtefactKind kind, ArrayRef<StringRef> objects, StringRef out
     SmallString<128> path;
     int fd;
     if (std::error_code error = sys::fs::createUniqueFile(output + ".%%%%%%%%", fd, path))
-      return failure(output + ": cannot be written: " + error.message());
+      return runtimeError(output + ": cannot be written: " + error.message());
     removers.push_back(std::make_unique<FileRemover>(path));
     raw_fd_ostream os(fd, /*shouldClose=*/true);
     os << bytes;
@@ -107,7 +107,7 @@ Error linkArtefact(ArtefactKind kind, ArrayRef<StringRef> objects, StringRef out
     if (os.has_error()) {
       std::string text = os.error().message();
       os.clear_error();
-      return failure(path + ": cannot be written: " + text);
+      return runtimeError(path + ": cannot be written: " + text);
     }
     return path.str().str();
   };
@@ -143,12 +143,12 @@ Error linkArtefact(ArtefactKind kind, ArrayRef<StringRef> objects, StringRef out
 
   std::string log;
   if (!runLinker(args, log))
-    return failure(output + ": cannot be linked: " + StringRef(log).trim());
+    return runtimeError(output + ": cannot be linked: " + StringRef(log).trim());
   if (kind == ArtefactKind::Shared)
     if (auto mode = sys::fs::getPermissions(*linked))
       (void)sys::fs::setPermissions(*linked, *mode | sys::fs::all_exe | sys::fs::all_read);
   if (std::error_code error = sys::fs::rename(*linked, output))
-    return failure(output + ": cannot be written: " + error.message());
+    return runtimeError(output + ": cannot be written: " + error.message());
   removers.front()->releaseFile();
   return Error::success();
 }

@@ -363,7 +363,7 @@ Error writeTensor(StringRef path, const HostTensor &tensor, StringRef name) {
     return Error::success();
   });
   if (error)
-    return failure(path + ": cannot be written: " + toString(std::move(error)));
+    return runtimeError(path + ": cannot be written: " + toString(std::move(error)));
   return Error::success();
 }
 
