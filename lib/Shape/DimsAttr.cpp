@@ -103,7 +103,9 @@ std::string Dim::str() const {
 }
 
 void printDimsAttr(DimsAttr attr, AsmPrinter &printer) {
+  printer << '<';
   llvm::interleaveComma(attr.getDims(), printer.getStream());
+  printer << '>';
 }
 
 //===----------------------------------------------------------------------===//
@@ -222,18 +224,24 @@ private:
 FailureOr<Dim> parseDim(AsmParser &parser) { return DimParser(parser).parseSum(); }
 
 Attribute parseDimAttr(AsmParser &parser) {
+  if (parser.parseLess())
+    return {};
   FailureOr<Dim> dim = parseDim(parser);
-  return succeeded(dim) ? dim->getAttr() : Attribute();
+  if (failed(dim) || parser.parseGreater())
+    return {};
+  return dim->getAttr();
 }
 
 Attribute parseDimsAttr(AsmParser &parser) {
   SmallVector<Dim> dims;
-  do {
+  auto parseOne = [&]() -> ParseResult {
     FailureOr<Dim> dim = parseDim(parser);
-    if (failed(dim))
-      return {};
-    dims.push_back(*dim);
-  } while (succeeded(parser.parseOptionalComma()));
+    if (succeeded(dim))
+      dims.push_back(*dim);
+    return success(succeeded(dim));
+  };
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::LessGreater, parseOne))
+    return {};
   return DimsAttr::get(parser.getContext(), dims);
 }
 

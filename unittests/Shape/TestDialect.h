@@ -29,13 +29,9 @@ public:
 
   mlir::Attribute parseAttribute(mlir::DialectAsmParser &parser, mlir::Type) const override {
     llvm::StringRef mnemonic;
-    if (parser.parseKeyword(&mnemonic) || parser.parseLess())
+    if (parser.parseKeyword(&mnemonic))
       return {};
-    mlir::Attribute attr =
-        mnemonic == DimAttr::getMnemonic() ? parseDimAttr(parser) : parseDimsAttr(parser);
-    if (!attr || parser.parseGreater())
-      return {};
-    return attr;
+    return mnemonic == DimAttr::getMnemonic() ? parseDimAttr(parser) : parseDimsAttr(parser);
   }
 
   void printAttribute(mlir::Attribute attr, mlir::DialectAsmPrinter &printer) const override {
@@ -43,9 +39,8 @@ public:
       printer << "dim<" << Dim(dim).str() << ">";
       return;
     }
-    printer << "dims<";
+    printer << "dims";
     printDimsAttr(llvm::cast<DimsAttr>(attr), printer);
-    printer << ">";
   }
 };
 

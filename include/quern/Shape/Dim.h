@@ -158,9 +158,10 @@ mlir::RankedTensorType stripEncoding(mlir::RankedTensorType type);
 mlir::Value emitDim(mlir::OpBuilder &builder, mlir::Location loc, Dim dim,
                     llvm::function_ref<mlir::Value(llvm::StringRef)> symbol);
 
-/// Parses and prints what stands between `<` and `>` of #quern.dim and #quern.dims
-/// (the dialect's hooks parse and print the mnemonic and the brackets).
+/// Parses a size as it is printed.
 mlir::FailureOr<Dim> parseDim(mlir::AsmParser &parser);
+/// The dialect's hooks: parse and print what follows the mnemonic of #quern.dim and
+/// #quern.dims, brackets included.
 mlir::Attribute parseDimAttr(mlir::AsmParser &parser);
 mlir::Attribute parseDimsAttr(mlir::AsmParser &parser);
 /// Parses the text form without a parser at hand (option values, symbol facts).
