@@ -28,29 +28,18 @@ Attribute QuernDialect::parseAttribute(DialectAsmParser &parser, Type) const {
   StringRef mnemonic;
   if (parser.parseKeyword(&mnemonic))
     return {};
-  Attribute attr;
-  if (parser.parseLess())
-    return {};
   if (mnemonic == DimAttr::getMnemonic())
-    attr = parseDimAttr(parser);
-  else if (mnemonic == DimsAttr::getMnemonic())
-    // A tensor of rank 0 has no sizes to list.
-    attr = succeeded(parser.parseOptionalGreater()) ? DimsAttr::get(getContext(), {})
-                                                    : parseDimsAttr(parser);
-  else
-    return parser.emitError(loc) << "unknown attribute #quern." << mnemonic, Attribute();
-  if (!attr)
-    return {};
-  if (auto dims = dyn_cast<DimsAttr>(attr); dims && dims.getDims().empty())
-    return attr;
-  return succeeded(parser.parseGreater()) ? attr : Attribute();
+    return parseDimAttr(parser);
+  if (mnemonic == DimsAttr::getMnemonic())
+    return parseDimsAttr(parser);
+  parser.emitError(loc) << "unknown attribute #quern." << mnemonic;
+  return {};
 }
 
 void QuernDialect::printAttribute(Attribute attr, DialectAsmPrinter &printer) const {
   if (auto dims = dyn_cast<DimsAttr>(attr)) {
-    printer << DimsAttr::getMnemonic() << "<";
+    printer << DimsAttr::getMnemonic();
     printDimsAttr(dims, printer);
-    printer << ">";
     return;
   }
   printer << DimAttr::getMnemonic() << "<" << Dim(cast<DimAttr>(attr)) << ">";
