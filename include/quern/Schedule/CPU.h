@@ -1,0 +1,71 @@
+//===- CPU.h - Kernel bodies to loops and vectors for the CPU ---*- C++ -*-===//
+//
+// Part of Quern, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// A kernel in tensor semantics becomes a module that `compileToObject` takes:
+/// ```mlir
+///   func.func @k(%bufs: !llvm.ptr, %dims: !llvm.ptr, %lo: i64, %hi: i64)
+///   func.func @k_range(%dims: !llvm.ptr) -> i64      // independent units
+///   func.func @k_unit_cost(%dims: !llvm.ptr) -> i64  // nanoseconds each, rough
+/// ```
+/// `bufs` are the ins, then the outs; `dims` the kernel's symbols in order of
+/// appearance, then the strides (in elements, outermost first) of each argument in
+/// `strided`. Any split of [0, range) over any number of threads gives the same bits.
+///
+//===----------------------------------------------------------------------===//
+#ifndef QUERN_SCHEDULE_CPU_H
+#define QUERN_SCHEDULE_CPU_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "quern/Dialect/Kernel/IR/Kernel.h"
+#include "quern/Schedule/MachineModel.h"
+
+#include <optional>
+#include <vector>
+
+namespace quern {
+
+struct ScheduleOptions {
+  /// Plain scalar loops and libm, each op by itself: what others are compared with.
+  bool reference = false;
+  /// Rounds at each op as written: no contraction, no reciprocals, libm for
+  /// transcendentals. Otherwise ("relaxed") products feed sums unrounded.
+  bool strict = false;
+};
+
+/// Loops for one kernel, by the scheduler for its kind or else by the generic one.
+/// An `unsupported:` error is emitted at the op that no scheduler handles.
+mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
+scheduleKernel(kernel::FuncOp kernel, const MachineModel &machine,
+               const ScheduleOptions &options = {});
+
+/// How a contraction reads a constant operand fastest: panels of `panel` columns,
+/// `[columns / panel][depth][panel]` for each batch; the last panel is as narrow as
+/// what is left, so the bytes are as many as before.
+struct PackedLayout {
+  int64_t batch = 1, depth = 0, columns = 0;
+  int64_t panel = 0;
+  /// The elements of a (depth, column) pair in the unpacked operand.
+  int64_t batchStride = 0, depthStride = 0, columnStride = 0;
+  unsigned elementBytes = 4;
+};
+
+/// The layout that argument `arg` of the kernel would be read in if it were marked
+/// in the kernel's `packed` list; none when it is not the right side of a
+/// contraction, or has a free size.
+std::optional<PackedLayout> getPackedLayout(kernel::FuncOp kernel, unsigned arg,
+                                            const MachineModel &machine);
+
+/// The operand's bytes in that layout.
+std::vector<char> packConstant(const PackedLayout &layout, llvm::ArrayRef<char> data);
+
+/// `quern-schedule-cpu`: replaces each kernel of a module by its functions.
+void registerScheduleCPUPass();
+
+} // namespace quern
+
+#endif // QUERN_SCHEDULE_CPU_H

@@ -1,0 +1,78 @@
+//===- Schedule.cpp - From a kernel's kind to its scheduler ---------------===//
+//
+// Part of Quern, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Schedulers.h"
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/IR/Verifier.h"
+
+using namespace mlir;
+using namespace quern;
+using namespace quern::cpu;
+
+/// An identity copy of `v` into `out`, as an op of the body.
+static Value copyInto(OpBuilder &b, Location loc, Value v, Value out) {
+  auto type = cast<RankedTensorType>(out.getType());
+  AffineMap identity = b.getMultiDimIdentityMap(type.getRank());
+  SmallVector<utils::IteratorType> kinds(type.getRank(), utils::IteratorType::parallel);
+  return linalg::GenericOp::create(b, loc, TypeRange(type), ValueRange(v), ValueRange(out),
+                                   ArrayRef<AffineMap>{identity, identity}, kinds,
+                                   [](OpBuilder &b, Location loc, ValueRange args) {
+                                     linalg::YieldOp::create(b, loc, args[0]);
+                                   })
+      .getResult(0);
+}
+
+/// The body in one form: linalg.generic only (and fills that are inits), each result
+/// made by an op of its own. A body with other ops on tensors is refused.
+static LogicalResult normalize(kernel::FuncOp kernel) {
+  IRRewriter rewriter(kernel.getContext());
+  Block &body = kernel.getBody().front();
+  auto yield = cast<kernel::YieldOp>(body.getTerminator());
+  SmallVector<linalg::LinalgOp> named;
+  for (Operation &op : body.without_terminator())
+    if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op); linalgOp && !isa<linalg::GenericOp>(op))
+      if (!isa<linalg::FillOp>(op) || llvm::is_contained(op.getUsers(), yield.getOperation()))
+        named.push_back(linalgOp);
+  for (linalg::LinalgOp op : named) {
+    rewriter.setInsertionPoint(op);
+    if (failed(linalg::generalizeNamedOp(rewriter, op)))
+      return op.emitError("unsupported: an op without a general form in a kernel");
+  }
+  for (Operation &op : body.without_terminator()) {
+    bool onTensors = llvm::any_of(op.getResultTypes(), llvm::IsaPred<TensorType>);
+    if (isa<linalg::GenericOp, linalg::FillOp, tensor::EmptyOp, tensor::CastOp,
+            tensor::ExpandShapeOp, tensor::CollapseShapeOp, kernel::RefineOp>(op) ||
+        op.hasTrait<OpTrait::ConstantLike>() || (!onTensors && op.getNumResults() == 1))
+      continue;
+    return op.emitError("unsupported: '") << op.getName() << "' in a kernel's body";
+  }
+  for (auto [n, operand] : llvm::enumerate(yield->getOpOperands())) {
+    Value v = operand.get();
+    bool seen = llvm::is_contained(yield->getOperands().take_front(n), v);
+    if (v.getDefiningOp<linalg::GenericOp>() && !seen)
+      continue;
+    rewriter.setInsertionPoint(yield);
+    operand.set(copyInto(rewriter, v.getLoc(), v, body.getArgument(kernel.getNumIns() + n)));
+  }
+  return success();
+}
+
+FailureOr<OwningOpRef<ModuleOp>> quern::scheduleKernel(kernel::FuncOp original,
+                                                       const MachineModel &machine,
+                                                       const ScheduleOptions &options) {
+  OwningOpRef<Operation *> copy = original->clone();
+  auto kernel = cast<kernel::FuncOp>(*copy);
+  if (failed(normalize(kernel)))
+    return failure();
+  OwningOpRef<ModuleOp> module = ModuleOp::create(original.getLoc());
+  Emitter emitter(kernel, *module, machine, options);
+  if (failed(scheduleNest(emitter)))
+    return failure();
+  legalize(emitter);
+  return module;
+}

@@ -1,0 +1,20 @@
+//===- Schedulers.h - One scheduler for each kind ---------------*- C++ -*-===//
+//
+// Part of Quern, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+#ifndef QUERN_LIB_SCHEDULE_CPU_SCHEDULERS_H
+#define QUERN_LIB_SCHEDULE_CPU_SCHEDULERS_H
+
+#include "Nest.h"
+
+namespace quern::cpu {
+
+/// Emits the kernel's three functions as one nest where the ops allow it, else op by
+/// op (pointwise, row_reduction, column_reduction, gather, generic). An error is
+/// emitted where neither is possible.
+mlir::LogicalResult scheduleNest(Emitter &e);
+
+} // namespace quern::cpu
+
+#endif // QUERN_LIB_SCHEDULE_CPU_SCHEDULERS_H
