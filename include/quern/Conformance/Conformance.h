@@ -1,0 +1,46 @@
+//===- Conformance.h - Recorded results, run against Quern ------*- C++ -*-===//
+//
+// Part of Quern, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// What `quern-conformance` does, as functions: the subcommands are thin mains.
+///
+//===----------------------------------------------------------------------===//
+#ifndef QUERN_CONFORMANCE_CONFORMANCE_H
+#define QUERN_CONFORMANCE_CONFORMANCE_H
+
+#include "llvm/Support/Error.h"
+#include <string>
+#include <vector>
+
+namespace quern::conformance {
+
+enum class Target : uint8_t { CPU, CUDAEmulated };
+
+/// `quern-conformance aten`: recorded calls of ATen operators.
+struct AtenOptions {
+  Target target = Target::CPU;
+  /// Regular expression; only cases whose id matches.
+  std::string filter;
+  /// A file with one overload a line (`#` starts a comment): only their cases.
+  std::string overloadsFile;
+  /// Only these modes (value, dynamic, into, grad, error); empty: all of them.
+  std::vector<std::string> modes;
+  /// Lines of `<mode> <id> <reason>`; waived tests are not run and never passed.
+  std::string waiversFile;
+  std::string jsonFile;
+  unsigned workers = 2;
+  unsigned timeout = 30;
+  /// Tests in one module: fewer processes and compilations.
+  unsigned batch = 32;
+  bool verbose = false;
+};
+
+/// Runs the cases of all files, prints the table and the misses, and writes the
+/// JSON. The answer is whether every test passed or was waived.
+llvm::Expected<bool> runAten(const AtenOptions &options, const std::vector<std::string> &files);
+
+} // namespace quern::conformance
+#endif // QUERN_CONFORMANCE_CONFORMANCE_H
