@@ -44,8 +44,8 @@ const ElementType &getElementType(DType dtype) {
 StringRef name(AttributeType type) {
   static constexpr StringLiteral names[numAttributeTypes] = {
       "undefined",      "float", "int",     "string",  "tensor", "graph",
-      "floats",         "ints",  "strings", "tensors", "graphs", "sparse tensor",
-      "sparse tensors", "type",  "types"};
+      "floats",         "ints",  "strings", "tensors", "graphs", "sparse_tensor",
+      "sparse_tensors", "type",  "types"};
   return names[unsigned(type)];
 }
 

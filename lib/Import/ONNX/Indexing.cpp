@@ -1,0 +1,217 @@
+//===- Indexing.cpp - ONNX ops that make or choose elements ---------------===//
+//
+// Part of Quern, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Fold.h"
+#include "NodeImport.h"
+
+using namespace mlir;
+
+namespace quern::onnx {
+
+//===----------------------------------------------------------------------===//
+// Constants and sizes
+//===----------------------------------------------------------------------===//
+
+static void importConstant(NodeImport &n) {
+  if (n.node.attributes.size() != 1) {
+    n.fail("has " + Twine(n.node.attributes.size()) + " attributes, expected one value");
+    return;
+  }
+  const Attribute &value = n.node.attributes.front();
+  auto integers = [&](ArrayRef<int64_t> numbers, bool isVector) {
+    Contents contents;
+    if (isVector)
+      contents.dims.push_back(numbers.size());
+    for (int64_t number : numbers)
+      contents.values.push_back(n.dim(number));
+    n.setOutput(0, std::move(contents));
+  };
+  auto floats = [&](ArrayRef<float> numbers, ArrayRef<int64_t> dims) {
+    HostTensor tensor(DType::F32, dims);
+    std::copy(numbers.begin(), numbers.end(), tensor.as<float>());
+    n.setOutput(0, n.constant(tensor));
+  };
+  if (value.name == "value")
+    return n.setOutput(0, value.tensors.front());
+  if (value.name == "value_int")
+    return integers(value.i, false);
+  if (value.name == "value_ints")
+    return integers(value.ints, true);
+  if (value.name == "value_float")
+    return floats(value.f, {});
+  if (value.name == "value_floats")
+    return floats(value.floats, {int64_t(value.floats.size())});
+  n.refuse("attribute '" + value.name + "'");
+}
+
+static void importConstantOfShape(NodeImport &n) {
+  SmallVector<Dim> dims = n.sizes(0, "input");
+  for (Dim d : dims)
+    if (d.isConstant() && d.getConstant() < 0)
+      n.fail("input has the size " + Twine(d.getConstant()));
+  const Attribute *value = n.node.getAttribute("value");
+  if (n.failed())
+    return;
+  if (!value) {
+    n.setOutput(0, n.full(0, Float32Type::get(n.getContext()), dims));
+    return;
+  }
+  const Tensor &fill = value->tensors.front();
+  if (!fill.type->dtype) {
+    n.refuse("elements of type " + fill.type->name);
+    return;
+  }
+  if (fill.data.numElements() != 1) {
+    n.fail("attribute 'value' has " + Twine(fill.data.numElements()) + " elements, expected 1");
+    return;
+  }
+  n.setOutput(
+      0, n.full(fill.data.getDouble(0), getElementType(n.getContext(), *fill.type->dtype), dims));
+}
+
+/// The known ones of ConstantOfShape: shapes of ones, as PyTorch's exporter writes them.
+static bool foldConstantOfShape(NodeImport &n) {
+  const Attribute *value = n.node.getAttribute("value");
+  std::optional<SmallVector<int64_t>> dims = n.contents(0)->asConstants();
+  if (!value || !dims || n.contents(0)->rank() != 1)
+    return false;
+  const Tensor &fill = value->tensors.front();
+  if (!fill.type->dtype || !isInteger(*fill.type->dtype) || fill.data.numElements() != 1)
+    return false;
+  std::optional<int64_t> count = HostTensor::countElements(*fill.type->dtype, *dims);
+  if (!count || *count > 64)
+    return false;
+  Contents contents;
+  contents.dtype = *fill.type->dtype;
+  contents.dims = *dims;
+  contents.values.assign(*count, n.dim(fill.data.getInt(0)));
+  n.setOutput(0, std::move(contents));
+  return true;
+}
+
+/// Shape and Size need only the type of their input.
+static void importShape(NodeImport &n) {
+  SmallVector<Dim> dims = n.inputDims(0);
+  int64_t rank = dims.size();
+  auto clamp = [&](int64_t bound) {
+    return std::clamp<int64_t>(bound < 0 ? bound + rank : bound, 0, rank);
+  };
+  int64_t start = clamp(n.intAttr("start", 0)), end = clamp(n.intAttr("end", rank));
+  Contents contents;
+  for (int64_t i = start; i < end; ++i)
+    contents.values.push_back(dims[i]);
+  contents.dims.push_back(contents.values.size());
+  n.setOutput(0, std::move(contents));
+}
+static void importSize(NodeImport &n) {
+  Contents contents;
+  contents.values.push_back(Dim::product(n.getContext(), n.inputDims(0)));
+  n.setOutput(0, std::move(contents));
+}
+
+static void importRange(NodeImport &n) {
+  // 0, 1, …, n - 1 for a free n; the rest is known, or not handled.
+  SmallVector<Dim> start = n.sizes(0, "start"), limit = n.sizes(1, "limit"),
+                   delta = n.sizes(2, "delta");
+  if (n.failed())
+    return;
+  if (start.size() != 1 || limit.size() != 1 || delta.size() != 1) {
+    n.fail("start, limit and delta are not scalars");
+    return;
+  }
+  if (!start[0].isConstant(0) || !delta[0].isConstant(1)) {
+    n.refuse("from " + start[0].str() + " to " + limit[0].str() + " by " + delta[0].str());
+    return;
+  }
+  Type dtype = getElementType(n.getContext(), n.contents(0)->dtype);
+  n.setOutput(0, n.op("iota", {}, {n.attr("size", ArrayRef<Dim>(limit)), n.attr("dtype", dtype)}));
+}
+
+//===----------------------------------------------------------------------===//
+// Gather
+//===----------------------------------------------------------------------===//
+
+/// Indices into a dim of this size with negative ones counted from the end.
+static Value wrapIndices(NodeImport &n, Value indices, Dim size) {
+  if (n.failed())
+    return {};
+  if (!size.isConstant())
+    return indices; // negative ones are refused by the op's own check
+  Value zero = n.scalarLike(0, indices);
+  Value wrapped = n.op("add", {indices, n.scalarLike(size.getConstant(), indices)});
+  return n.op("where", {n.op("lt", {indices, zero}), wrapped, indices});
+}
+
+/// The indices of input 1 for a dim of this size; known ones are checked here.
+static Value getIndices(NodeImport &n, Dim size) {
+  const Contents *known = n.contents(1);
+  if (std::optional<SmallVector<int64_t>> numbers = known ? known->asConstants() : std::nullopt;
+      numbers && size.isConstant()) {
+    int64_t count = size.getConstant();
+    HostTensor wrapped(known->dtype, known->dims);
+    for (auto [i, number] : llvm::enumerate(*numbers)) {
+      if (number < -count || number >= count)
+        return n.fail("index " + Twine(number) + " is out of range for a dim of size " +
+                      Twine(count));
+      wrapped.setInt(i, number < 0 ? number + count : number);
+    }
+    return n.constant(wrapped);
+  }
+  return wrapIndices(n, n.input(1), size);
+}
+
+static void importGather(NodeImport &n) {
+  Value x = n.input(0);
+  if (n.failed())
+    return;
+  SmallVector<Dim> dims = NodeImport::dimsOf(x);
+  int64_t axis = n.wrapAxis(n.intAttr("axis", 0), dims.size());
+  if (n.failed())
+    return;
+  Value indices = getIndices(n, dims[axis]);
+  if (n.failed())
+    return;
+  SmallVector<Dim> shape = NodeImport::dimsOf(indices);
+  Value flat = n.reshape(indices, {Dim::product(n.getContext(), shape)});
+  Value chosen = n.op("index_select", {x, flat}, {n.attr("dim", axis)});
+  SmallVector<Dim> result(dims.begin(), dims.begin() + axis);
+  llvm::append_range(result, shape);
+  result.append(dims.begin() + axis + 1, dims.end());
+  n.setOutput(0, n.reshape(chosen, result));
+}
+
+static void importGatherElements(NodeImport &n) {
+  Value x = n.input(0);
+  if (n.failed())
+    return;
+  int64_t axis = n.wrapAxis(n.intAttr("axis", 0), NodeImport::rankOf(x));
+  if (n.failed())
+    return;
+  Value indices = getIndices(n, NodeImport::dimsOf(x)[axis]);
+  n.setOutput(0, n.op("gather", {x, indices}, {n.attr("dim", axis)}));
+}
+
+llvm::ArrayRef<OpEntry> getIndexingEntries() {
+  static const OpEntry table[] = {
+      {"Constant", 1, 10, 0, 0, 1, "value:tensor!", importConstant},
+      {"Constant", 11, 11, 0, 0, 1, "value:tensor sparse_value:sparse_tensor", importConstant},
+      {"Constant", 12, latest, 0, 0, 1,
+       "value:tensor sparse_value:sparse_tensor value_float:float value_floats:floats "
+       "value_int:int value_ints:ints value_string:string value_strings:strings",
+       importConstant},
+      {"ConstantOfShape", 9, latest, 1, 1, 1, "value:tensor", importConstantOfShape,
+       foldConstantOfShape},
+      {"Shape", 1, 14, 1, 1, 1, "", importShape},
+      {"Shape", 15, latest, 1, 1, 1, "start:int end:int", importShape},
+      {"Size", 1, latest, 1, 1, 1, "", importSize},
+      {"Range", 11, 26, 3, 3, 1, "", importRange, foldRange},
+      {"Gather", 1, latest, 2, 2, 1, "axis:int", importGather, foldGather},
+      {"GatherElements", 11, latest, 2, 2, 1, "axis:int", importGatherElements},
+  };
+  return table;
+}
+
+} // namespace quern::onnx
