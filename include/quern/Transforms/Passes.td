@@ -1,0 +1,69 @@
+//===- Passes.td - Quern's passes -------------------------*- tablegen -*-===//
+//
+// Part of Quern, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+//
+// One pass, one file in lib/Transforms, of the same stem. In the order in which
+// the pipelines of lib/Pipelines run them.
+//
+//===----------------------------------------------------------------------===//
+#ifndef QUERN_TRANSFORMS_PASSES_TD
+#define QUERN_TRANSFORMS_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+
+def QuernAutodiff : Pass<"quern-autodiff", "::mlir::ModuleOp"> {
+  let summary = "gradients of a function by the derivatives that its ops declare";
+  let description = [{
+    From `@f` makes either one function or two, and leaves `@f` as it is:
+
+    - `mode=joint`: `@f_joint(args…, cotangents…) -> (results…, gradients…)`;
+    - `mode=split`: `@f_forward(args…) -> (results…, saved…)` and
+      `@f_backward(saved…, cotangents…) -> (gradients…)`, every value that the backward reads saved.
+
+    When the first result is a float tensor of rank 0, it is a loss: its cotangent is one, that of
+    other results is zero, and there are no cotangent arguments. Otherwise there is one cotangent
+    argument for each result of a float dtype. A gradient has the type of its argument. Paths on
+    which nothing depends on a chosen argument are not followed; nor are operands without a
+    derivative. Regions, calls and ops that write `into` a destination are `unsupported:`.
+  }];
+  let options = [
+    Option<"function", "function", "std::string", "", "name of the function (the only one if left out)">,
+    ListOption<"arguments", "arguments", "int64_t",
+               "numbers of the arguments (all of a float dtype if left out)">,
+    Option<"mode", "mode", "std::string", "\"joint\"", "joint or split">,
+  ];
+  let dependentDialects = ["::quern::QuernDialect", "::mlir::func::FuncDialect"];
+}
+
+def QuernSimplify : Pass<"quern-simplify"> {
+  let summary = "canonical form, folded constants, each value computed once";
+  let description = [{
+    Canonicalisation and common subexpression elimination until nothing changes. Pointwise ops over
+    small constants are evaluated by their scalar bodies. Runs before destinations are bound.
+  }];
+  let options = [
+    Option<"foldLimit", "fold-limit", "int64_t", "64", "largest number of elements to evaluate">,
+  ];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
+}
+
+def QuernInplace : Pass<"quern-inplace", "::mlir::func::FuncOp"> {
+  let summary = "results take buffers that die, and those that the function promises";
+  let description = [{
+    A result of an op, or an out of a launch, that has no destination yet is written `into` an
+    operand when the op's rule (the kernel's `share` pairs) allows it, both have one type with known
+    sizes, the buffer is dead afterwards through every alias and view, and it is owned: made in the
+    function, or an argument that is donated. A result that the function promises to write to an
+    argument (`quern.into`) is written there. Values stay SSA tensors, so a wrong choice could only
+    cost a copy; `quern-verify-stage=stage=inplace` recomputes and checks every choice.
+
+    With `--quern-report`, a remark for each op says what was written, or the reason for each
+    operand that could not be.
+  }];
+  let dependentDialects = ["::quern::kernel::KernelDialect", "::mlir::tensor::TensorDialect"];
+}
+
+#endif // QUERN_TRANSFORMS_PASSES_TD
