@@ -210,6 +210,9 @@ NamedAttribute Call::attr(StringRef name, Scalar value) {
   }
   llvm_unreachable("every kind is handled");
 }
+NamedAttribute Call::sizeAttr(StringRef name, int64_t size) {
+  return attr(name, Dim::constant(getContext(), size).getAttr());
+}
 NamedAttribute Call::sizesAttr(StringRef name, ArrayRef<int64_t> sizes) {
   SmallVector<Dim> dims;
   for (int64_t size : sizes)

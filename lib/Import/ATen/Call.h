@@ -64,7 +64,8 @@ public:
   mlir::NamedAttribute attr(llvm::StringRef name, mlir::Type value);
   /// A number as an attribute of its own kind.
   mlir::NamedAttribute attr(llvm::StringRef name, Scalar value);
-  /// Sizes as a `#quern.dims` attribute.
+  /// A size as a `#quern.dim` attribute, sizes as a `#quern.dims` one.
+  mlir::NamedAttribute sizeAttr(llvm::StringRef name, int64_t size);
   mlir::NamedAttribute sizesAttr(llvm::StringRef name, llvm::ArrayRef<int64_t> sizes);
 
   static mlir::RankedTensorType typeOf(mlir::Value value) {

@@ -5,7 +5,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "Call.h"
-#include <cmath>
 
 using namespace mlir;
 
@@ -32,37 +31,19 @@ static Results ones(Call &call) {
   return filled(call, Scalar::integer(1), Float32Type::get(call.getContext()));
 }
 
-/// start, start + step, … below end (above it for a negative step). The numbers are computed
-/// in i64 or f64 and rounded once.
+/// Without a dtype: f32 if one of the numbers is a float, else i64.
 static Results arange(Call &call) {
   Scalar start = call.scalar("start", Scalar::integer(0));
   Scalar end = call.scalar("end", Scalar::integer(0));
   Scalar step = call.scalar("step", Scalar::integer(1));
-  MLIRContext *ctx = call.getContext();
-  bool isFloat = start.isFloat() || end.isFloat() || step.isFloat();
   Type dtype = call.dtype();
-  if (!dtype)
-    dtype = isFloat ? Type(Float32Type::get(ctx)) : IntegerType::get(ctx, 64);
-  if (!std::isfinite(start.asDouble) || !std::isfinite(end.asDouble) ||
-      !std::isfinite(step.asDouble))
-    return {call.fail("expected finite start, end and step")};
-  if (step.is(0))
-    return {call.fail("expected step to be other than 0")};
-  if ((step.asDouble > 0) ? start.asDouble > end.asDouble : start.asDouble < end.asDouble)
-    return {call.fail("expected step to lead from start to end")};
-  double count = std::ceil((end.asDouble - start.asDouble) / step.asDouble);
-  if (count > 0x1p53)
-    return {call.fail("expected at most 2^53 elements")};
-
-  Type wide =
-      isFloat || isa<FloatType>(dtype) ? Type(Float64Type::get(ctx)) : IntegerType::get(ctx, 64);
-  Value values =
-      call.op("iota", {}, {call.sizesAttr("size", {int64_t(count)}), call.attr("dtype", wide)});
-  if (!step.is(1))
-    values = call.op("mul", {values, call.full(step, wide)});
-  if (!start.is(0))
-    values = call.op("add", {values, call.full(start, wide)});
-  return {call.convert(values, dtype)};
+  if (!dtype && (start.isFloat() || end.isFloat() || step.isFloat()))
+    dtype = Float32Type::get(call.getContext());
+  else if (!dtype)
+    dtype = IntegerType::get(call.getContext(), 64);
+  return {call.op("arange", {},
+                  {call.attr("start", start), call.attr("end", end), call.attr("step", step),
+                   call.attr("dtype", dtype)})};
 }
 
 llvm::ArrayRef<Overload> getCreationOverloads() {

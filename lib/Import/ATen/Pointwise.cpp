@@ -45,15 +45,12 @@ template <const StringLiteral &mnemonic> static Results addScaled(Call &call) {
   if (call.failed())
     return {};
   Scalar alpha = call.scalar("alpha", Scalar::integer(1));
-  Type dtype = Call::dtypeOf(operands[0]);
-  if (alpha.isFloat() && !isa<FloatType>(dtype))
-    return {call.fail("alpha is a float, the operands are not")};
-  if (alpha.kind == Scalar::Kind::Bool && !isBool(dtype))
+  if (alpha.kind == Scalar::Kind::Bool && !isBool(Call::dtypeOf(operands[0])))
     return {call.fail("alpha is a bool, the operands are not")};
-  Value other = operands[1];
-  if (!alpha.is(1))
-    other = call.op("mul", {other, call.full(alpha, dtype)});
-  return {call.op(mnemonic, {operands[0], other})};
+  // 1.0, 1 and True are the op's default.
+  if (alpha.is(1))
+    return {call.op(mnemonic, {operands[0], operands[1]})};
+  return {call.op(mnemonic, {operands[0], operands[1]}, {call.attr("alpha", alpha)})};
 }
 
 static Results gelu(Call &call) {

@@ -11,12 +11,12 @@ using namespace mlir;
 
 namespace quern::aten {
 
-static Results reshapeTo(Call &call, StringRef argument) {
+static Results viewAs(Call &call, StringRef argument) {
   SmallVector<int64_t> sizes = call.integers(argument);
-  return {call.op("reshape", {call.tensor("self")}, {call.sizesAttr("shape", sizes)})};
+  return {call.op("view", {call.tensor("self")}, {call.sizesAttr("size", sizes)})};
 }
-static Results view(Call &call) { return reshapeTo(call, "size"); }
-static Results reshape(Call &call) { return reshapeTo(call, "shape"); }
+static Results view(Call &call) { return viewAs(call, "size"); }
+static Results reshape(Call &call) { return viewAs(call, "shape"); }
 
 static Results permute(Call &call) {
   SmallVector<int64_t> dims = call.integers("dims");
@@ -56,52 +56,18 @@ static Results t(Call &call) {
   return exchange(call, self, 0, rank == 2 ? 1 : 0);
 }
 
-/// ATen leaves dims alone that are not 1. Which these are must be known here, since the rank
-/// depends on it: a free dim that is asked for is taken to be 1 (the op's guard checks it).
-static Results squeezeDims(Call &call, Value self, ArrayRef<int64_t> dims) {
-  if (call.failed())
-    return {};
-  int64_t rank = Call::rankOf(self);
-  int64_t range = std::max<int64_t>(rank, 1);
-  SmallVector<int64_t> kept;
-  llvm::SmallDenseSet<int64_t> seen;
-  for (int64_t dim : dims) {
-    int64_t wrapped = dim < 0 ? dim + range : dim;
-    if (wrapped < 0 || wrapped >= range)
-      return {call.fail("expected a dim from " + Twine(-range) + " to " + Twine(range - 1) +
-                        ", got " + Twine(dim))};
-    if (!seen.insert(wrapped).second)
-      return {call.fail("dim " + Twine(wrapped) + " appears twice")};
-    if (rank == 0)
-      continue;
-    int64_t size = Call::typeOf(self).getDimSize(wrapped);
-    if (size == 1 || ShapedType::isDynamic(size))
-      kept.push_back(wrapped);
-  }
-  return {call.op("squeeze", {self}, {call.attr("dim", ArrayRef<int64_t>(kept))})};
+static Results squeezeDims(Call &call, ArrayRef<int64_t> dims) {
+  return {call.op("squeeze", {call.tensor("self")}, {call.attr("dim", dims)})};
 }
+static Results squeezeAll(Call &call) { return squeezeDims(call, {}); }
+static Results squeezeDim(Call &call) { return squeezeDims(call, {call.integer("dim", 0)}); }
 
-static Results squeezeDim(Call &call) {
-  return squeezeDims(call, call.tensor("self"), {call.integer("dim", 0)});
-}
-
+/// An empty list is no dim here; to the op it means all.
 static Results squeezeList(Call &call) {
-  return squeezeDims(call, call.tensor("self"), call.integers("dim"));
-}
-
-static Results squeezeAll(Call &call) {
-  Value self = call.tensor("self");
-  if (call.failed())
-    return {};
-  SmallVector<int64_t> ones;
-  for (auto [i, size] : llvm::enumerate(Call::typeOf(self).getShape())) {
-    if (ShapedType::isDynamic(size))
-      return {call.unsupported("squeeze without dims of a tensor with free dims: the rank of "
-                               "the result depends on them")};
-    if (size == 1)
-      ones.push_back(i);
-  }
-  return squeezeDims(call, self, ones);
+  SmallVector<int64_t> dims = call.integers("dim");
+  if (dims.empty())
+    return {call.tensor("self")};
+  return squeezeDims(call, dims);
 }
 
 static Results unsqueeze(Call &call) {
@@ -114,18 +80,18 @@ static Results expand(Call &call) {
 }
 
 static Results slice(Call &call) {
-  constexpr int64_t toTheEnd = std::numeric_limits<int64_t>::max();
-  return {call.op("slice", {call.tensor("self")},
-                  {call.attr("dim", call.integer("dim", 0)),
-                   call.attr("start", call.integer("start", 0)),
-                   call.attr("end", call.integer("end", toTheEnd)),
-                   call.attr("step", call.integer("step", 1))})};
+  SmallVector<NamedAttribute> attrs = {call.attr("dim", call.integer("dim", 0)),
+                                       call.attr("step", call.integer("step", 1))};
+  for (StringRef bound : {"start", "end"})
+    if (call.has(bound))
+      attrs.push_back(call.sizeAttr(bound, call.integer(bound, 0)));
+  return {call.op("slice", {call.tensor("self")}, attrs)};
 }
 
 static Results select(Call &call) {
-  return {call.op(
-      "select", {call.tensor("self")},
-      {call.attr("dim", call.integer("dim", 0)), call.attr("index", call.integer("index", 0))})};
+  return {call.op("select", {call.tensor("self")},
+                  {call.attr("dim", call.integer("dim", 0)),
+                   call.sizeAttr("index", call.integer("index", 0))})};
 }
 
 /// The common dtype of all. Tensors of shape [0] fit any others (an old rule of ATen's).
