@@ -119,18 +119,12 @@ static SmallVector<int64_t> perDim(NodeImport &n, StringRef name, unsigned spati
   return list;
 }
 
-namespace {
-/// Zeros before and after each spatial dim.
-struct Padding {
-  SmallVector<int64_t> before, after;
-};
-} // namespace
-
-/// `pads`, or what `auto_pad` asks for: as many windows as sizes / strides, rounded up.
-static Padding getPadding(NodeImport &n, ArrayRef<Dim> sizes, ArrayRef<Dim> kernel,
-                          ArrayRef<int64_t> strides, ArrayRef<int64_t> dilations) {
+/// Zeros before each spatial dim, then those behind: `pads`, or what `auto_pad` asks for
+/// (as many windows as sizes / strides, rounded up).
+static SmallVector<int64_t> getPadding(NodeImport &n, ArrayRef<Dim> sizes, ArrayRef<Dim> kernel,
+                                       ArrayRef<int64_t> strides, ArrayRef<int64_t> dilations) {
   unsigned spatial = sizes.size();
-  Padding padding{SmallVector<int64_t>(spatial, 0), SmallVector<int64_t>(spatial, 0)};
+  SmallVector<int64_t> padding(2 * spatial, 0);
   StringRef automatic = n.stringAttr("auto_pad", "NOTSET");
   if (automatic == "VALID")
     return padding;
@@ -138,17 +132,13 @@ static Padding getPadding(NodeImport &n, ArrayRef<Dim> sizes, ArrayRef<Dim> kern
     ArrayRef<int64_t> pads = n.intsAttr("pads");
     if (pads.empty())
       return padding;
-    if (pads.size() != 2 * spatial) {
+    if (pads.size() != 2 * spatial)
       n.fail("attribute 'pads' has " + Twine(pads.size()) + " entries, expected " +
              Twine(2 * spatial));
-      return padding;
-    }
     for (int64_t p : pads)
       if (p < 0)
         n.fail("attribute 'pads' has the entry " + Twine(p) + ", expected at least 0");
-    padding.before.assign(pads.begin(), pads.begin() + spatial);
-    padding.after.assign(pads.begin() + spatial, pads.end());
-    return padding;
+    return SmallVector<int64_t>(pads);
   }
   if (automatic != "SAME_UPPER" && automatic != "SAME_LOWER") {
     n.fail("attribute 'auto_pad' is " + quoted(automatic) +
@@ -168,27 +158,10 @@ static Padding getPadding(NodeImport &n, ArrayRef<Dim> sizes, ArrayRef<Dim> kern
       total = std::max<int64_t>((windows - 1) * strides[i] + window - size, 0);
     }
     // The odd one stands at the end of upper, at the start of lower.
-    padding.before[i] = automatic == "SAME_UPPER" ? total / 2 : total - total / 2;
-    padding.after[i] = total - padding.before[i];
+    padding[i] = automatic == "SAME_UPPER" ? total / 2 : total - total / 2;
+    padding[spatial + i] = total - padding[i];
   }
   return padding;
-}
-
-/// Puts zeros around one dim.
-static Value padDim(NodeImport &n, Value x, int64_t dim, int64_t before, int64_t after) {
-  if (n.failed() || (before == 0 && after == 0))
-    return x;
-  OperandGroup parts;
-  auto addZeros = [&](int64_t count) {
-    SmallVector<Dim> dims = NodeImport::dimsOf(x);
-    dims[dim] = n.dim(count);
-    if (count)
-      parts.push_back(n.full(0, NodeImport::dtypeOf(x), dims));
-  };
-  addZeros(before);
-  parts.push_back(x);
-  addZeros(after);
-  return n.failed() ? Value() : n.op("cat", {parts}, {n.attr("dim", dim)});
 }
 
 static void importConv(NodeImport &n) {
@@ -202,7 +175,7 @@ static void importConv(NodeImport &n) {
     return;
   }
   unsigned spatial = dimsX.size() - 2;
-  if (spatial > 2) {
+  if (spatial > 3) {
     n.refuse("convolution over " + Twine(spatial) + " dims");
     return;
   }
@@ -221,17 +194,11 @@ static void importConv(NodeImport &n) {
     n.fail("attribute 'group' is " + Twine(group) + ", expected at least 1");
   if (n.failed())
     return;
-  Padding padding = getPadding(n, ArrayRef(dimsX).drop_front(2), kernel, strides, dilations);
-  // What both sides have is the op's, the rest is put around x.
-  SmallVector<int64_t> both;
-  for (unsigned i = 0; i < spatial; ++i) {
-    int64_t common = std::min(padding.before[i], padding.after[i]);
-    both.push_back(common);
-    x = padDim(n, x, i + 2, padding.before[i] - common, padding.after[i] - common);
-  }
+  SmallVector<int64_t> padding =
+      getPadding(n, ArrayRef(dimsX).drop_front(2), kernel, strides, dilations);
   n.setOutput(0, n.op("convolution", {x, w, NodeImport::optional(n.optionalInput(2))},
                       {n.attr("stride", ArrayRef<int64_t>(strides)),
-                       n.attr("padding", ArrayRef<int64_t>(both)),
+                       n.attr("padding", ArrayRef<int64_t>(padding)),
                        n.attr("dilation", ArrayRef<int64_t>(dilations)), n.attr("groups", group)}));
 }
 

@@ -127,7 +127,7 @@ static void importRange(NodeImport &n) {
     return;
   }
   Type dtype = getElementType(n.getContext(), n.contents(0)->dtype);
-  n.setOutput(0, n.op("iota", {}, {n.attr("size", ArrayRef<Dim>(limit)), n.attr("dtype", dtype)}));
+  n.setOutput(0, n.op("iota", {}, {n.attr("size", limit[0]), n.attr("dtype", dtype)}));
 }
 
 //===----------------------------------------------------------------------===//

@@ -100,11 +100,39 @@ Value GraphState::getValue(Imported &imported) {
     return nullptr;
   std::optional<SmallVector<int64_t>> numbers = imported.contents->asConstants();
   if (!numbers)
-    return nullptr;
+    return imported.value = makeSizes(*imported.contents);
   HostTensor tensor(imported.contents->dtype, imported.contents->dims);
   for (auto [i, number] : llvm::enumerate(*numbers))
     tensor.setInt(i, number);
   return imported.value = makeConstant(tensor, "");
+}
+
+Value GraphState::makeSizes(const Contents &contents) {
+  MLIRContext *ctx = builder.getContext();
+  Location loc = builder.getUnknownLoc();
+  Type dtype = getElementType(ctx, contents.dtype);
+  auto create = [&](StringRef mnemonic, ArrayRef<OperandGroup> operands,
+                    ArrayRef<NamedAttribute> attrs) -> Value {
+    FailureOr<Operation *> op = tryCreate(builder, loc, mnemonic, operands, attrs);
+    return succeeded(op) ? (*op)->getResult(0) : Value();
+  };
+  auto sizeAttr = [&](ArrayRef<Dim> dims) {
+    return builder.getNamedAttr("size", DimsAttr::get(ctx, dims));
+  };
+  OperandGroup elements;
+  for (Dim d : contents.values) {
+    Value scalar = create("dim_value", {},
+                          {builder.getNamedAttr("value", d.getAttr()),
+                           builder.getNamedAttr("dtype", TypeAttr::get(dtype))});
+    if (!scalar || contents.rank() == 0)
+      return scalar;
+    elements.push_back(create("view", {scalar}, {sizeAttr(Dim::constant(ctx, 1))}));
+  }
+  Value list = create("cat", {elements}, {});
+  if (!list || contents.rank() == 1)
+    return list;
+  auto dims = llvm::map_to_vector(contents.dims, [&](int64_t d) { return Dim::constant(ctx, d); });
+  return create("view", {list}, {sizeAttr(dims)});
 }
 
 //===----------------------------------------------------------------------===//
@@ -283,6 +311,7 @@ NamedAttribute NodeImport::attr(StringRef name, Type value) {
 NamedAttribute NodeImport::attr(StringRef name, ArrayRef<int64_t> value) {
   return attr(name, state.builder.getDenseI64ArrayAttr(value));
 }
+NamedAttribute NodeImport::attr(StringRef name, Dim value) { return attr(name, value.getAttr()); }
 NamedAttribute NodeImport::attr(StringRef name, ArrayRef<Dim> value) {
   return attr(name, DimsAttr::get(getContext(), value));
 }
@@ -318,7 +347,7 @@ Value NodeImport::convert(Value value, Type dtype) {
 Value NodeImport::reshape(Value value, ArrayRef<Dim> dims) {
   if (failed() || dimsOf(value) == dims)
     return value;
-  return op("reshape", {value}, {attr("shape", dims)});
+  return op("view", {value}, {attr("size", dims)});
 }
 
 Value NodeImport::expand(Value value, ArrayRef<Dim> dims) {

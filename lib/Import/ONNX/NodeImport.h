@@ -75,9 +75,13 @@ public:
   /// The contents, read from the stored tensor at the first call; null where they are
   /// not known.
   const Contents *getContents(Imported &imported);
-  /// The value as a tensor; null where it is made of sizes (no op does that yet).
+  /// The value as a tensor, made at the first call; null where that is impossible.
   mlir::Value getValue(Imported &imported);
   mlir::Value makeConstant(const HostTensor &tensor, llvm::StringRef name);
+
+private:
+  /// A tensor of sizes that are known only at run time.
+  mlir::Value makeSizes(const Contents &contents);
 };
 
 /// The inputs and attributes of a node, and what is built from them. The first error
@@ -144,6 +148,7 @@ public:
   mlir::NamedAttribute attr(llvm::StringRef name, llvm::StringRef value);
   mlir::NamedAttribute attr(llvm::StringRef name, mlir::Type value);
   mlir::NamedAttribute attr(llvm::StringRef name, llvm::ArrayRef<int64_t> value);
+  mlir::NamedAttribute attr(llvm::StringRef name, Dim value);
   mlir::NamedAttribute attr(llvm::StringRef name, llvm::ArrayRef<Dim> value);
 
   // Types.

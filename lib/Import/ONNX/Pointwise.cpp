@@ -35,7 +35,6 @@ QUERN_BINARY(importLess, "lt")
 QUERN_BINARY(importLessOrEqual, "le")
 QUERN_BINARY(importGreater, "gt")
 QUERN_BINARY(importGreaterOrEqual, "ge")
-QUERN_BINARY(importXor, "ne")
 #undef QUERN_UNARY
 #undef QUERN_BINARY
 
@@ -126,22 +125,19 @@ static bool checkBool(NodeImport &n, unsigned i) {
   return !n.failed();
 }
 
-static Value boolean(NodeImport &n, bool value) {
-  return n.scalar(value, IntegerType::get(n.getContext(), 1));
+template <unsigned operands> static void logical(NodeImport &n, StringRef mnemonic) {
+  SmallVector<OperandGroup> values;
+  for (unsigned i = 0; i < operands; ++i) {
+    if (!checkBool(n, i))
+      return;
+    values.push_back(n.input(i));
+  }
+  n.setOutput(0, n.op(mnemonic, values));
 }
-
-static void importNot(NodeImport &n) {
-  if (checkBool(n, 0))
-    n.setOutput(0, n.op("where", {n.input(0), boolean(n, false), boolean(n, true)}));
-}
-static void importAnd(NodeImport &n) {
-  if (checkBool(n, 0) && checkBool(n, 1))
-    n.setOutput(0, n.op("where", {n.input(0), n.input(1), boolean(n, false)}));
-}
-static void importOr(NodeImport &n) {
-  if (checkBool(n, 0) && checkBool(n, 1))
-    n.setOutput(0, n.op("where", {n.input(0), boolean(n, true), n.input(1)}));
-}
+static void importNot(NodeImport &n) { logical<1>(n, "logical_not"); }
+static void importAnd(NodeImport &n) { logical<2>(n, "logical_and"); }
+static void importOr(NodeImport &n) { logical<2>(n, "logical_or"); }
+static void importXor(NodeImport &n) { logical<2>(n, "ne"); }
 static void importWhere(NodeImport &n) {
   n.setOutput(0, n.op("where", {n.input(0), n.input(1), n.input(2)}));
 }

@@ -165,7 +165,7 @@ static void importLayerNormalization(NodeImport &n) {
   // Scale and bias broadcast; the op wants them whole.
   Value scale = n.expand(n.input(1), normalized);
   Value bias = n.hasInput(2) ? n.expand(n.input(2), normalized) : Value();
-  n.setOutput(0, n.op("native_layer_norm", {x, scale, NodeImport::optional(bias)},
+  n.setOutput(0, n.op("layer_norm", {x, scale, NodeImport::optional(bias)},
                       {n.attr("normalized_shape", normalized),
                        n.attr("eps", n.floatAttr("epsilon", 1e-5f))}));
 }
