@@ -150,9 +150,8 @@ private:
     }
     if (isDigit(rest.front()) || rest.front() == '.') {
       size_t n = 0;
-      while (n < rest.size() &&
-             (isDigit(rest[n]) || rest[n] == '.' || rest[n] == 'e' ||
-              ((rest[n] == '-' || rest[n] == '+') && n && rest[n - 1] == 'e')))
+      while (n < rest.size() && (isDigit(rest[n]) || rest[n] == '.' || rest[n] == 'e' ||
+                                 ((rest[n] == '-' || rest[n] == '+') && n && rest[n - 1] == 'e')))
         ++n;
       Expr number{Expr::Number, rest.take_front(n).str(), "", {}, {}};
       rest = rest.drop_front(n);

@@ -29,9 +29,9 @@ namespace quern::tblgen {
 
 struct Expr {
   enum Kind { Number, Bool, List, Name, Member, Call, Let } kind;
-  std::string text;          ///< number's digits, name, callee, let's name
-  std::string member;        ///< of `grad.mean`
-  std::vector<Expr> args;    ///< positional arguments, list elements; Let: value, rest
+  std::string text;       ///< number's digits, name, callee, let's name
+  std::string member;     ///< of `grad.mean`
+  std::vector<Expr> args; ///< positional arguments, list elements; Let: value, rest
   std::vector<std::pair<std::string, Expr>> keywords;
 };
 

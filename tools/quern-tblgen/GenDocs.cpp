@@ -69,8 +69,11 @@ void emitCoverage(const Dialect &dialect, raw_ostream &os) {
     }
     os << "| " << op->mnemonic << " | " << op->family << " | yes | yes | "
        << (op->notInPlace.empty() ? "yes" : op->notInPlace) << " | "
-       << (differentiable ? "yes" : reason.empty() ? StringRef("no operand") : reason) << " | "
-       << (op->scalar ? "scalar body" : op->lowering) << " | " << op->samples.size() << " |\n";
+       << (differentiable   ? "yes"
+           : reason.empty() ? StringRef("no operand")
+                            : reason)
+       << " | " << (op->scalar ? "scalar body" : op->lowering) << " | " << op->samples.size()
+       << " |\n";
   }
 }
 

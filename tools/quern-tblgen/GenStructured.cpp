@@ -33,16 +33,15 @@ std::string getter(StringRef name) { return "get" + convertToCamelFromSnakeCase(
 
 /// The C++ type of an attribute in an argument struct.
 std::string attrCppType(const OpDef &op, const Attribute &attr) {
-  static const StringMap<StringRef> types = {
-      {"I64Attr", "int64_t"},
-      {"BoolAttr", "bool"},
-      {"F64Attr", "double"},
-      {"StrAttr", "::llvm::StringRef"},
-      {"TypeAttr", "::mlir::Type"},
-      {"DenseI64ArrayAttr", "::llvm::ArrayRef<int64_t>"},
-      {"Quern_ScalarAttr", "::mlir::TypedAttr"},
-      {"Quern_DimAttr", "::quern::Dim"},
-      {"Quern_DimsAttr", "::llvm::ArrayRef<::quern::Dim>"}};
+  static const StringMap<StringRef> types = {{"I64Attr", "int64_t"},
+                                             {"BoolAttr", "bool"},
+                                             {"F64Attr", "double"},
+                                             {"StrAttr", "::llvm::StringRef"},
+                                             {"TypeAttr", "::mlir::Type"},
+                                             {"DenseI64ArrayAttr", "::llvm::ArrayRef<int64_t>"},
+                                             {"Quern_ScalarAttr", "::mlir::TypedAttr"},
+                                             {"Quern_DimAttr", "::quern::Dim"},
+                                             {"Quern_DimsAttr", "::llvm::ArrayRef<::quern::Dim>"}};
   auto it = types.find(attr.type);
   if (it == types.end())
     PrintFatalError(op.def, "op '" + op.mnemonic + "': attribute '" + attr.name +
@@ -50,9 +49,30 @@ std::string attrCppType(const OpDef &op, const Attribute &attr) {
   return it->second.str();
 }
 
+/// An operand, result or attribute of the op in C++: numbers as plain numbers (ODS reads signless
+/// integers as unsigned, floats as APFloat).
+std::string read(const OpDef &op, StringRef name) {
+  std::string call = "operation." + getter(name) + "()";
+  const Attribute *attr = op.findAttr(name);
+  if (!attr || attr->optional)
+    return call;
+  if (attr->type == "I64Attr")
+    return "int64_t(" + call + ")";
+  if (attr->type == "F64Attr")
+    return call + ".convertToDouble()";
+  return call;
+}
+
+/// `AddOp` has `AddArgs`.
+std::string argsName(const OpDef &op) {
+  StringRef name = op.className;
+  name.consume_back("Op");
+  return (name + "Args").str();
+}
+
 void emitArgs(const OpDef &op, raw_ostream &os) {
   os << "/// The operands and attributes of `" << op.mnemonic << "` (" << op.file << ":" << op.line
-     << ").\nstruct " << op.className << "Args {\n";
+     << ").\nstruct " << argsName(op) << " {\n";
   for (const Operand &o : op.operands)
     os << (o.arity == Operand::Variadic ? "  ::llvm::SmallVector<::quern::TensorMeta, 1> "
                                         : "  ::quern::TensorMeta ")
@@ -97,9 +117,7 @@ private:
     return statement(e.args[1]);
   }
 
-  std::string value(StringRef name) {
-    return ("operation." + getter(name) + "()");
-  }
+  std::string value(StringRef name) { return read(op, name); }
 
   // A tensor, or a number that takes its dtype from its partner.
   std::string term(const Expr &e) {
@@ -135,7 +153,8 @@ private:
       out += "}, {";
       ListSeparator comma2;
       for (const auto &[name, v] : e.keywords)
-        out += std::string(StringRef(comma2)) + "{" + quoted(name) + ", b.attr(" + attribute(v) + ")}";
+        out +=
+            std::string(StringRef(comma2)) + "{" + quoted(name) + ", b.attr(" + attribute(v) + ")}";
       return out + "})";
     }
     case Expr::List:
@@ -192,7 +211,7 @@ std::string scalarExpr(const OpDef &op, const Expr &e, StringSet<> &lets, raw_os
     for (auto [i, o] : enumerate(op.operands))
       if (o.name == e.text)
         return "in[" + std::to_string(i) + "]";
-    return "::quern::Scalar(operation." + getter(e.text) + "())";
+    return "::quern::Scalar(" + read(op, e.text) + ")";
   case Expr::Let: {
     std::string value = scalarExpr(op, e.args[0], lets, os);
     os << "  ::quern::Scalar let_" << e.text << " = " << value << ";\n";
@@ -201,7 +220,11 @@ std::string scalarExpr(const OpDef &op, const Expr &e, StringSet<> &lets, raw_os
   }
   case Expr::Call: {
     // `and`, `or`, `xor`, `not` are C++ keywords.
-    std::string out = "s." + e.text + (StringRef(e.text).size() <= 3 && (e.text == "and" || e.text == "or" || e.text == "xor" || e.text == "not") ? "_(" : "(");
+    std::string out = "s." + e.text +
+                      (StringRef(e.text).size() <= 3 && (e.text == "and" || e.text == "or" ||
+                                                         e.text == "xor" || e.text == "not")
+                           ? "_("
+                           : "(");
     ListSeparator comma;
     for (const Expr &a : e.args)
       out += std::string(StringRef(comma)) + scalarExpr(op, a, lets, os);
@@ -218,9 +241,10 @@ std::string scalarExpr(const OpDef &op, const Expr &e, StringSet<> &lets, raw_os
 
 void emitMeta(const OpDef &op, raw_ostream &os) {
   os << "static ::quern::MetaResult " << op.mnemonic
-     << "Meta(::mlir::MLIRContext *ctx, const ::quern::MetaInputs &in, const ::quern::Facts *facts) "
+     << "Meta(::mlir::MLIRContext *ctx, const ::quern::MetaInputs &in, const ::quern::Facts "
+        "*facts) "
         "{\n  "
-     << op.className << "Args args;\n";
+     << argsName(op) << " args;\n";
   for (auto [i, o] : enumerate(op.operands)) {
     if (o.arity == Operand::Variadic)
       os << "  args." << o.name << ".assign(in.operands[" << i << "].begin(), in.operands[" << i
@@ -383,8 +407,8 @@ void emitLowerings(const Dialect &dialect, bool declarations, raw_ostream &os) {
       continue;
     seen.push_back(op->lowering);
     os << "::mlir::FailureOr<::llvm::SmallVector<::mlir::Value>> " << op->lowering
-       << "(::mlir::Operation *op, ::quern::LoweringBuilder &b); // " << op->file << ":"
-       << op->line << "\n";
+       << "(::mlir::Operation *op, ::quern::LoweringBuilder &b); // " << op->file << ":" << op->line
+       << "\n";
   }
 }
 

@@ -37,19 +37,64 @@ const Result *OpDef::findResult(StringRef name) const {
 std::optional<unsigned> scalarFunctionArity(StringRef name) {
   static const StringMap<unsigned> functions = {
       // arithmetic and comparisons, as the operators are called
-      {"add", 2}, {"sub", 2}, {"mul", 2}, {"div", 2}, {"neg", 1}, {"eq", 2}, {"ne", 2},
-      {"lt", 2}, {"le", 2}, {"gt", 2}, {"ge", 2},
+      {"add", 2},
+      {"sub", 2},
+      {"mul", 2},
+      {"div", 2},
+      {"neg", 1},
+      {"eq", 2},
+      {"ne", 2},
+      {"lt", 2},
+      {"le", 2},
+      {"gt", 2},
+      {"ge", 2},
       // functions of one float
-      {"exp", 1}, {"log", 1}, {"sqrt", 1}, {"rsqrt", 1}, {"tanh", 1}, {"erf", 1}, {"abs", 1},
-      {"exp2", 1}, {"expm1", 1}, {"log1p", 1}, {"log2", 1}, {"log10", 1}, {"sin", 1}, {"cos", 1},
-      {"tan", 1}, {"asin", 1}, {"acos", 1}, {"atan", 1}, {"sinh", 1}, {"cosh", 1}, {"asinh", 1},
-      {"acosh", 1}, {"atanh", 1}, {"floor", 1}, {"ceil", 1}, {"round", 1}, {"trunc", 1},
-      {"sigmoid", 1}, {"isnan", 1}, {"isinf", 1},
+      {"exp", 1},
+      {"log", 1},
+      {"sqrt", 1},
+      {"rsqrt", 1},
+      {"tanh", 1},
+      {"erf", 1},
+      {"abs", 1},
+      {"exp2", 1},
+      {"expm1", 1},
+      {"log1p", 1},
+      {"log2", 1},
+      {"log10", 1},
+      {"sin", 1},
+      {"cos", 1},
+      {"tan", 1},
+      {"asin", 1},
+      {"acos", 1},
+      {"atan", 1},
+      {"sinh", 1},
+      {"cosh", 1},
+      {"asinh", 1},
+      {"acosh", 1},
+      {"atanh", 1},
+      {"floor", 1},
+      {"ceil", 1},
+      {"round", 1},
+      {"trunc", 1},
+      {"sigmoid", 1},
+      {"isnan", 1},
+      {"isinf", 1},
       // several operands
-      {"max", 2}, {"min", 2}, {"pow", 2}, {"atan2", 2}, {"copysign", 2}, {"rem", 2},
-      {"select", 3}, {"fma", 3},
+      {"max", 2},
+      {"min", 2},
+      {"pow", 2},
+      {"atan2", 2},
+      {"copysign", 2},
+      {"rem", 2},
+      {"select", 3},
+      {"fma", 3},
       // logic on bools, bits on ints
-      {"and", 2}, {"or", 2}, {"xor", 2}, {"not", 1}, {"shl", 2}, {"shr", 2},
+      {"and", 2},
+      {"or", 2},
+      {"xor", 2},
+      {"not", 1},
+      {"shl", 2},
+      {"shr", 2},
       // to the result's dtype
       {"convert", 1}};
   auto it = functions.find(name);
@@ -158,7 +203,8 @@ public:
   }
 
   void readBody() {
-    const Record *body = required("body", "say ScalarBody<\"expression\"> or Lowering<\"function\">");
+    const Record *body =
+        required("body", "say ScalarBody<\"expression\"> or Lowering<\"function\">");
     if (body->isSubClassOf("Lowering")) {
       op.lowering = body->getValueAsString("Function").str();
       return;
@@ -240,8 +286,8 @@ private:
   }
 
   void unknown(StringRef name, StringRef text) {
-    PrintFatalError(def, "op '" + op.mnemonic + "': unknown name '" + name + "' in \"" + text +
-                             "\"");
+    PrintFatalError(def,
+                    "op '" + op.mnemonic + "': unknown name '" + name + "' in \"" + text + "\"");
   }
 
   // A derivative: values are tensors, attributes stand in keyword arguments.
@@ -286,8 +332,8 @@ private:
       auto it = dialect.byName.find(e.text);
       for (const auto &[name, value] : e.keywords) {
         if (it != dialect.byName.end() && !it->second->findAttr(name))
-          PrintFatalError(def, "op '" + op.mnemonic + "': op '" + e.text +
-                                   "' has no attribute '" + name + "', in \"" + text + "\"");
+          PrintFatalError(def, "op '" + op.mnemonic + "': op '" + e.text + "' has no attribute '" +
+                                   name + "', in \"" + text + "\"");
         checkAttribute(value, text, lets);
       }
       if (it == dialect.byName.end())

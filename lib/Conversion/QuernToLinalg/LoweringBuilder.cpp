@@ -5,10 +5,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "quern/Conversion/QuernToLinalg/LoweringBuilder.h"
-#include "quern/Dialect/Kernel/IR/Kernel.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "quern/Dialect/Kernel/IR/Kernel.h"
 
 using namespace mlir;
 
@@ -103,15 +103,15 @@ Value LoweringBuilder::pointwise(ArrayRef<Dim> dims, Type dtype, ValueRange inpu
   all.push_back(identityMap(dims.size()));
   SmallVector<utils::IteratorType> iterators(dims.size(), utils::IteratorType::parallel);
   Value init = empty(dims, dtype);
-  auto generic = linalg::GenericOp::create(
-      b, loc, init.getType(), inputs, init, all, iterators,
-      [&](OpBuilder &inner, Location l, ValueRange args) {
-        OpBuilder::InsertionGuard guard(b);
-        b.restoreInsertionPoint(inner.saveInsertionPoint());
-        ScalarBuilder s(b, l, ScalarBuilder::computeType(dtype));
-        Scalar value = region(s, regionInputs(s, args, dtypes));
-        linalg::YieldOp::create(b, l, s.cast(value, dtype).value);
-      });
+  auto generic =
+      linalg::GenericOp::create(b, loc, init.getType(), inputs, init, all, iterators,
+                                [&](OpBuilder &inner, Location l, ValueRange args) {
+                                  OpBuilder::InsertionGuard guard(b);
+                                  b.restoreInsertionPoint(inner.saveInsertionPoint());
+                                  ScalarBuilder s(b, l, ScalarBuilder::computeType(dtype));
+                                  Scalar value = region(s, regionInputs(s, args, dtypes));
+                                  linalg::YieldOp::create(b, l, s.cast(value, dtype).value);
+                                });
   return generic.getResult(0);
 }
 
@@ -138,17 +138,36 @@ Value LoweringBuilder::reduce(
     outDims.push_back(loop);
     outExprs.push_back(b.getAffineDimExpr(i));
   }
+  // linalg takes a loop's size from an operand: loops that no map has as such get an operand that
+  // is only a shape.
   SmallVector<AffineMap> all(maps);
-  all.push_back(AffineMap::get(loops.size(), 0, outExprs, b.getContext()));
+  AffineMap outMap = AffineMap::get(loops.size(), 0, outExprs, b.getContext());
+  SmallVector<Value> operands(inputs);
+  SmallVector<Dim> shapeDims;
+  SmallVector<AffineExpr> shapeExprs;
+  for (auto [i, loop] : llvm::enumerate(loops)) {
+    AffineExpr expr = b.getAffineDimExpr(i);
+    if (llvm::is_contained(outMap.getResults(), expr) ||
+        llvm::any_of(maps, [&](AffineMap m) { return llvm::is_contained(m.getResults(), expr); }))
+      continue;
+    shapeDims.push_back(loop);
+    shapeExprs.push_back(expr);
+  }
+  if (!shapeDims.empty()) {
+    operands.push_back(empty(shapeDims, b.getI8Type()));
+    all.push_back(AffineMap::get(loops.size(), 0, shapeExprs, b.getContext()));
+  }
+  all.push_back(outMap);
   Value start = fill(outDims, accumulatorDtype, init);
   auto generic = linalg::GenericOp::create(
-      b, loc, start.getType(), inputs, start, all, iterators,
+      b, loc, start.getType(), operands, start, all, iterators,
       [&](OpBuilder &inner, Location l, ValueRange args) {
         OpBuilder::InsertionGuard guard(b);
         b.restoreInsertionPoint(inner.saveInsertionPoint());
         ScalarBuilder s(b, l, accumulatorDtype);
         Scalar accumulator(args.back(), accumulatorDtype);
-        Scalar value = combine(s, accumulator, regionInputs(s, args.drop_back(), dtypes));
+        Scalar value =
+            combine(s, accumulator, regionInputs(s, args.take_front(dtypes.size()), dtypes));
         linalg::YieldOp::create(b, l, s.cast(value, accumulatorDtype).value);
       });
   return generic.getResult(0);

@@ -4,11 +4,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "quern/Conversion/QuernToLinalg/LoweringBuilder.h"
-#include "quern/Dialect/Kernel/IR/Kernel.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
+#include "quern/Conversion/QuernToLinalg/LoweringBuilder.h"
+#include "quern/Dialect/Kernel/IR/Kernel.h"
 #include "llvm/ADT/StringMap.h"
 
 using namespace mlir;

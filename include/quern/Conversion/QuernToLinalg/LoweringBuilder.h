@@ -14,10 +14,10 @@
 #ifndef QUERN_CONVERSION_QUERNTOLINALG_LOWERINGBUILDER_H
 #define QUERN_CONVERSION_QUERNTOLINALG_LOWERINGBUILDER_H
 
-#include "quern/Dialect/Quern/IR/Quern.h"
-#include "quern/Dialect/Quern/IR/ScalarBuilder.h"
 #include "mlir/IR/AffineMap.h"
 #include "mlir/IR/Builders.h"
+#include "quern/Dialect/Quern/IR/Quern.h"
+#include "quern/Dialect/Quern/IR/ScalarBuilder.h"
 
 namespace quern {
 
@@ -59,12 +59,13 @@ public:
                         llvm::ArrayRef<mlir::Type> dtypes, Region region);
   /// A reduction: `loops` are all loop sizes, `reduced` marks the summed ones, the result's dims
   /// are the others in order. `combine(accumulator, elements…)`; `init` is the neutral element. The
-  /// accumulator has `accumulatorDtype`, which is also the result's.
-  mlir::Value reduce(llvm::ArrayRef<Dim> loops, llvm::ArrayRef<bool> reduced,
-                     mlir::Type accumulatorDtype, Scalar init, mlir::ValueRange inputs,
-                     llvm::ArrayRef<mlir::Type> dtypes, llvm::ArrayRef<mlir::AffineMap> maps,
-                     llvm::function_ref<Scalar(ScalarBuilder &, Scalar, llvm::ArrayRef<Scalar>)>
-                         combine);
+  /// accumulator has `accumulatorDtype`, which is also the result's. A loop that is no dim of an
+  /// input or of the result gets its size from an extra input, a `tensor.empty` that is not read.
+  mlir::Value
+  reduce(llvm::ArrayRef<Dim> loops, llvm::ArrayRef<bool> reduced, mlir::Type accumulatorDtype,
+         Scalar init, mlir::ValueRange inputs, llvm::ArrayRef<mlir::Type> dtypes,
+         llvm::ArrayRef<mlir::AffineMap> maps,
+         llvm::function_ref<Scalar(ScalarBuilder &, Scalar, llvm::ArrayRef<Scalar>)> combine);
   /// The same elements in the same order with other sizes (kernel.view).
   mlir::Value view(mlir::Value v, llvm::ArrayRef<Dim> dims);
   /// Pointwise conversion to another dtype (none when it is the same).

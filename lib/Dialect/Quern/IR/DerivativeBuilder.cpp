@@ -21,8 +21,8 @@ Term::Term(TypedAttr attr) {
 
 DerivativeBuilder::DerivativeBuilder(OpBuilder &builder, Operation *op, ArrayRef<Value> grads,
                                      llvm::BitVector wanted)
-    : b(builder), op(op), grads(grads), wanted(std::move(wanted)),
-      gradients(op->getNumOperands()) {}
+    : b(builder), op(op), grads(grads), wanted(std::move(wanted)), gradients(op->getNumOperands()) {
+}
 
 OperandRange DerivativeBuilder::group(unsigned i) const {
   return cast<StructuredOp>(op).getOperandGroup(i);
@@ -69,7 +69,7 @@ void DerivativeBuilder::set(unsigned i, Term term, unsigned element) {
 }
 
 Value DerivativeBuilder::create(StringRef mnemonic, ArrayRef<OperandGroup> operands,
-                             ArrayRef<NamedAttribute> attrs, unsigned result) {
+                                ArrayRef<NamedAttribute> attrs, unsigned result) {
   FailureOr<Operation *> created = tryCreate(b, op->getLoc(), mnemonic, operands, attrs);
   // The rule's op was refused: a fault of the rule, already reported. The wrong module fails later
   // verification rather than here.
@@ -79,7 +79,7 @@ Value DerivativeBuilder::create(StringRef mnemonic, ArrayRef<OperandGroup> opera
 }
 
 Term DerivativeBuilder::call(StringRef mnemonic, ArrayRef<Term> operands,
-                           ArrayRef<std::pair<StringRef, Attribute>> attrs) {
+                             ArrayRef<std::pair<StringRef, Attribute>> attrs) {
   // Numbers take the dtype of the first tensor that holds numbers.
   Type dtype;
   for (const Term &t : operands)
@@ -127,15 +127,15 @@ Term DerivativeBuilder::count(Value v, ArrayRef<int64_t> dims) {
   if (n.isConstant())
     return Term(double(n.getConstant()));
   return Term(create("dim_value", {},
-                  {b.getNamedAttr("value", attr(n)), b.getNamedAttr("dtype", attr(dtype(v)))}));
+                     {b.getNamedAttr("value", attr(n)), b.getNamedAttr("dtype", attr(dtype(v)))}));
 }
 
 Value DerivativeBuilder::full(ArrayRef<Dim> size, double value, Type dtype) {
   Attribute number = isa<FloatType>(dtype) ? Attribute(b.getF64FloatAttr(value))
                                            : Attribute(b.getI64IntegerAttr(int64_t(value)));
   return create("full", {},
-             {b.getNamedAttr("size", attr(size)), b.getNamedAttr("fill_value", number),
-              b.getNamedAttr("dtype", attr(dtype))});
+                {b.getNamedAttr("size", attr(size)), b.getNamedAttr("fill_value", number),
+                 b.getNamedAttr("dtype", attr(dtype))});
 }
 
 Value DerivativeBuilder::materialize(Term t, Type dtype) {

@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "mlir/IR/DialectImplementation.h"
 #include "quern/Dialect/Quern/IR/Quern.h"
 #include "quern/Shape/DimStorage.h"
-#include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/StringMap.h"
 #include <mutex>
 

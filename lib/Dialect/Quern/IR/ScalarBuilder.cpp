@@ -20,7 +20,8 @@ Scalar::Scalar(TypedAttr attr) {
     return;
   }
   auto i = cast<IntegerAttr>(attr);
-  integer = i.getType().isInteger(1) ? int64_t(i.getValue().getZExtValue()) : i.getValue().getSExtValue();
+  integer =
+      i.getType().isInteger(1) ? int64_t(i.getValue().getZExtValue()) : i.getValue().getSExtValue();
   number = double(*integer);
 }
 
@@ -80,8 +81,7 @@ Scalar ScalarBuilder::cast(Scalar x, Type to) {
     else if (width(from) > width(to))
       v = arith::TruncFOp::create(b, loc, target, v);
     else // f16 and bf16
-      v = arith::TruncFOp::create(b, loc, target,
-                                  arith::ExtFOp::create(b, loc, b.getF32Type(), v));
+      v = arith::TruncFOp::create(b, loc, target, arith::ExtFOp::create(b, loc, b.getF32Type(), v));
     return Scalar(v, to);
   }
   if (isFloat(to)) {
@@ -154,12 +154,20 @@ Scalar ScalarBuilder::mul(Scalar x, Scalar y) {
   return Scalar(arith::MulIOp::create(b, loc, x.value, y.value), x.dtype);
 }
 
+/// A number that no integer division goes wrong with.
+static bool isPlainDivisor(const Scalar &y) { return y.isNumber() && y.integer && *y.integer > 0; }
+
 // Integers truncate. Division by zero gives all bits set, MIN / -1 gives MIN: never a trap, so the
 // divisor is replaced before the division.
 Scalar ScalarBuilder::div(Scalar x, Scalar y) {
+  bool plain = isPlainDivisor(y);
   unify(x, y);
   if (isFloat(x.dtype))
     return Scalar(arith::DivFOp::create(b, loc, x.value, y.value), x.dtype);
+  if (plain)
+    return Scalar(isUnsigned(x.dtype) ? Value(arith::DivUIOp::create(b, loc, x.value, y.value))
+                                      : Value(arith::DivSIOp::create(b, loc, x.value, y.value)),
+                  x.dtype);
   Scalar zero = eq(y, Scalar(0));
   Scalar ones = materialize(Scalar(-1), x.dtype);
   if (isUnsigned(x.dtype)) {
@@ -175,9 +183,14 @@ Scalar ScalarBuilder::div(Scalar x, Scalar y) {
 
 // The sign of the dividend, as C's % and fmod. Remainder by zero is the dividend.
 Scalar ScalarBuilder::rem(Scalar x, Scalar y) {
+  bool plain = isPlainDivisor(y);
   unify(x, y);
   if (isFloat(x.dtype))
     return Scalar(arith::RemFOp::create(b, loc, x.value, y.value), x.dtype);
+  if (plain)
+    return Scalar(isUnsigned(x.dtype) ? Value(arith::RemUIOp::create(b, loc, x.value, y.value))
+                                      : Value(arith::RemSIOp::create(b, loc, x.value, y.value)),
+                  x.dtype);
   Scalar zero = eq(y, Scalar(0));
   if (isUnsigned(x.dtype)) {
     Scalar safe = select(zero, Scalar(1), y);

@@ -8,10 +8,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "quern/Dialect/Quern/IR/Quern.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/OpImplementation.h"
+#include "quern/Dialect/Quern/IR/Quern.h"
 
 using namespace mlir;
 
@@ -242,10 +242,9 @@ MetaResult runMeta(Operation *op, const Facts *facts) {
 }
 
 /// What is wrong with a call before its meta function can be asked; "" if nothing.
-static std::string checkCall(const OpRecord &record, ArrayRef<size_t> counts, DictionaryAttr attrs) {
-  auto text = [&](const Twine &message) {
-    return ("'" + record.name + "' op " + message).str();
-  };
+static std::string checkCall(const OpRecord &record, ArrayRef<size_t> counts,
+                             DictionaryAttr attrs) {
+  auto text = [&](const Twine &message) { return ("'" + record.name + "' op " + message).str(); };
   if (counts.size() != record.operands.size())
     return text("expected " + Twine(record.operands.size()) + " operands, got " +
                 Twine(counts.size()));
@@ -319,8 +318,8 @@ FailureOr<Operation *> tryCreate(OpBuilder &builder, Location loc, StringRef mne
   segments.push_back(into.size());
 
   SmallVector<Type> types;
-  if (failed(detail::inferStructuredOp(*record, builder.getContext(), loc, groups, dictionary,
-                                       types)))
+  if (failed(
+          detail::inferStructuredOp(*record, builder.getContext(), loc, groups, dictionary, types)))
     return failure();
   OperationState state(loc, record->name, flat, types, attrs);
   if (hasSegmentSizes(*record))

@@ -6,7 +6,6 @@
 #ifndef QUERN_DIALECT_KERNEL_IR_KERNEL_H
 #define QUERN_DIALECT_KERNEL_IR_KERNEL_H
 
-#include "quern/Shape/Dim.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/Dialect/Bufferization/IR/BufferizableOpInterface.h"
 #include "mlir/IR/Dialect.h"
@@ -14,6 +13,7 @@
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/DestinationStyleOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "quern/Shape/Dim.h"
 
 #include "quern/Dialect/Kernel/IR/KernelDialect.h.inc"
 #define GET_OP_CLASSES

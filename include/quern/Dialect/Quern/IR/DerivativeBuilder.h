@@ -12,8 +12,8 @@
 #ifndef QUERN_DIALECT_QUERN_IR_DERIVATIVEBUILDER_H
 #define QUERN_DIALECT_QUERN_IR_DERIVATIVEBUILDER_H
 
-#include "quern/Dialect/Quern/IR/OpRecord.h"
 #include "mlir/IR/Builders.h"
+#include "quern/Dialect/Quern/IR/OpRecord.h"
 
 namespace quern {
 
@@ -59,10 +59,10 @@ public:
 
   /// Creates an op by name.
   mlir::Value create(llvm::StringRef mnemonic, llvm::ArrayRef<OperandGroup> operands,
-                  llvm::ArrayRef<mlir::NamedAttribute> attrs = {}, unsigned result = 0);
+                     llvm::ArrayRef<mlir::NamedAttribute> attrs = {}, unsigned result = 0);
   /// The same over terms, for generated code.
   Term call(llvm::StringRef mnemonic, llvm::ArrayRef<Term> operands,
-          llvm::ArrayRef<std::pair<llvm::StringRef, mlir::Attribute>> attrs);
+            llvm::ArrayRef<std::pair<llvm::StringRef, mlir::Attribute>> attrs);
 
   /// Attributes from C++ values.
   mlir::Attribute attr(int64_t v);

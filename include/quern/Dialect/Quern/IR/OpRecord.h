@@ -12,11 +12,11 @@
 #ifndef QUERN_DIALECT_QUERN_IR_OPRECORD_H
 #define QUERN_DIALECT_QUERN_IR_OPRECORD_H
 
-#include "quern/Shape/Meta.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/OpImplementation.h"
 #include "mlir/IR/Operation.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "quern/Shape/Meta.h"
 
 namespace quern {
 class DerivativeBuilder;
@@ -131,10 +131,9 @@ mlir::FailureOr<mlir::Operation *> tryCreate(mlir::OpBuilder &builder, mlir::Loc
                                              llvm::ArrayRef<mlir::NamedAttribute> attrs = {},
                                              mlir::ValueRange into = {});
 template <typename OpTy>
-mlir::FailureOr<OpTy> tryCreate(mlir::OpBuilder &builder, mlir::Location loc,
-                                llvm::ArrayRef<OperandGroup> operands,
-                                llvm::ArrayRef<mlir::NamedAttribute> attrs = {},
-                                mlir::ValueRange into = {}) {
+mlir::FailureOr<OpTy>
+tryCreate(mlir::OpBuilder &builder, mlir::Location loc, llvm::ArrayRef<OperandGroup> operands,
+          llvm::ArrayRef<mlir::NamedAttribute> attrs = {}, mlir::ValueRange into = {}) {
   auto op = tryCreate(builder, loc, OpTy::getOperationName().drop_front(6), operands, attrs, into);
   if (mlir::failed(op))
     return mlir::failure();

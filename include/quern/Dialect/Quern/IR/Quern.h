@@ -12,9 +12,9 @@
 #ifndef QUERN_DIALECT_QUERN_IR_QUERN_H
 #define QUERN_DIALECT_QUERN_IR_QUERN_H
 
-#include "quern/Dialect/Quern/IR/OpRecord.h"
 #include "mlir/IR/Dialect.h"
 #include "mlir/IR/OpDefinition.h"
+#include "quern/Dialect/Quern/IR/OpRecord.h"
 
 #include "quern/Dialect/Quern/IR/QuernDialect.h.inc"
 #include "quern/Dialect/Quern/IR/QuernInterfaces.h.inc"

@@ -125,7 +125,8 @@ private:
   /// Gives both the dtype of the one that has a value.
   void unify(Scalar &x, Scalar &y);
   template <typename OpTy> Scalar unary(Scalar x);
-  Scalar compare(int floatPredicate, int signedPredicate, int unsignedPredicate, Scalar x, Scalar y);
+  Scalar compare(int floatPredicate, int signedPredicate, int unsignedPredicate, Scalar x,
+                 Scalar y);
 };
 
 } // namespace quern

@@ -65,14 +65,14 @@ def Quern_DimAttr : Attr<CPred<"::llvm::isa<::quern::DimAttr>($_self)">, "a size
   let storageType = "::quern::DimAttr";
   let returnType = "::quern::Dim";
   let convertFromStorage = "::quern::Dim($_self)";
-  let constBuilderCall = "$0";
+  let constBuilderCall = "$0.getAttr()";
 }
 /// A list of sizes: `#quern.dims<B, 384>`.
 def Quern_DimsAttr : Attr<CPred<"::llvm::isa<::quern::DimsAttr>($_self)">, "a list of sizes"> {
   let storageType = "::quern::DimsAttr";
   let returnType = "::llvm::ArrayRef<::quern::Dim>";
   let convertFromStorage = "$_self.getDims()";
-  let constBuilderCall = "$0";
+  let constBuilderCall = "::quern::DimsAttr::get($_builder.getContext(), $0)";
 }
 
 //===----------------------------------------------------------------------===//
