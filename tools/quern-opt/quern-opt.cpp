@@ -4,13 +4,17 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "quern/Dialect/Kernel/IR/Kernel.h"
 #include "quern/Dialect/Quern/IR/Quern.h"
-#include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "quern/Transforms/Passes.h"
 
 namespace quern {
 void registerQuernToLinalgPass();
 }
+
+static llvm::cl::opt<bool> report("quern-report",
+                                  llvm::cl::desc("passes remark what they chose and refused"));
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
@@ -19,6 +23,11 @@ int main(int argc, char **argv) {
                   mlir::memref::MemRefDialect, mlir::scf::SCFDialect, mlir::tensor::TensorDialect,
                   mlir::vector::VectorDialect, mlir::LLVM::LLVMDialect,
                   mlir::bufferization::BufferizationDialect, mlir::cf::ControlFlowDialect>();
+  // Options are parsed before a context exists; the dialect carries them to the passes.
+  registry.addExtension(+[](mlir::MLIRContext *, quern::kernel::KernelDialect *dialect) {
+    dialect->reporting = report;
+  });
+  quern::registerQuernPasses();
   quern::registerQuernToLinalgPass();
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, "Quern's optimiser driver\n", registry));

@@ -22,6 +22,10 @@ def Kernel_Dialect : Dialect {
   let name = "kernel";
   let summary = "kernels as symbols, and the host ops around them";
   let cppNamespace = "::quern::kernel";
+  let extraClassDeclaration = [{
+    /// Set by tools (`--quern-report`): passes say as remarks what they chose and refused.
+    bool reporting = false;
+  }];
 }
 
 class Kernel_Op<string mnemonic, list<Trait> traits = []> : Op<Kernel_Dialect, mnemonic, traits>;
