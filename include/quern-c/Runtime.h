@@ -135,6 +135,14 @@ typedef struct quern_function {
   int32_t (*run)(quern_context *ctx, void *const *bufs, const int64_t *dims, void *arena);
 } quern_function;
 
+/// What an artefact holds. A shared library has it under the name
+/// `quern_artefact_table`, so that programs can find its functions.
+typedef struct quern_artefact {
+  uint32_t abi_version;
+  int32_t num_functions;
+  const quern_function *const *functions;
+} quern_artefact;
+
 //===--------------------------------------------------------------------===//
 // For callers
 //===--------------------------------------------------------------------===//

@@ -17,7 +17,8 @@
 /// Anything else is refused, `memref.copy` among it: copies are kernels.
 ///
 /// Output, for `@f`: private `llvm.func`s `@f_prepare` and `@f_run`, constant tables,
-/// and the public `@f`, a `quern_function`. A kernel `@k` is referred to as `@k`,
+/// and the public `@f`, a `quern_function`; for the module, `@quern_artefact_table`,
+/// which lists its functions. A kernel `@k` is referred to as `@k`,
 /// `@k_range` and `@k_unit_cost`, which other objects define. There are no memref
 /// descriptors: each memref is a pointer and sizes.
 ///
@@ -28,6 +29,7 @@
 #ifndef QUERN_CONVERSION_HOSTTOLLVM_HOSTTOLLVM_H
 #define QUERN_CONVERSION_HOSTTOLLVM_HOSTTOLLVM_H
 
+#include "mlir/IR/BuiltinAttributeInterfaces.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringRef.h"
 
@@ -50,8 +52,17 @@ struct HostToLLVMOptions {
   std::vector<DeviceImage> images;
 };
 
+/// A constant that the tables refer to and another object defines.
+struct HostConstant {
+  std::string symbol;
+  mlir::ElementsAttr value;
+};
+
 /// Converts every public `func.func` of the module and erases its `kernel.func`s.
-llvm::LogicalResult convertHostToLLVM(mlir::ModuleOp module, const HostToLLVMOptions &options = {});
+/// The function's name in messages is its `quern.name`, else its symbol. Answers the
+/// constants: their bytes are not copied into the module.
+mlir::FailureOr<std::vector<HostConstant>> convertHostToLLVM(mlir::ModuleOp module,
+                                                             const HostToLLVMOptions &options = {});
 
 /// `quern-convert-host-to-llvm`.
 void registerHostToLLVMPass();
