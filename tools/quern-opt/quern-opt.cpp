@@ -10,6 +10,7 @@
 #include "quern/Transforms/Passes.h"
 
 namespace quern {
+void registerHostToLLVMPass();
 void registerQuernToLinalgPass();
 }
 
@@ -28,6 +29,7 @@ int main(int argc, char **argv) {
     dialect->reporting = report;
   });
   quern::registerQuernPasses();
+  quern::registerHostToLLVMPass();
   quern::registerQuernToLinalgPass();
   return mlir::asMainReturnCode(
       mlir::MlirOptMain(argc, argv, "Quern's optimiser driver\n", registry));

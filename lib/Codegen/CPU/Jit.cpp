@@ -87,6 +87,12 @@ Error JitLibrary::add(std::unique_ptr<MemoryBuffer> object) {
   return impl->jit.addObjectFile(impl->library, std::move(object));
 }
 
+Error JitLibrary::define(StringRef name, const void *data) {
+  return impl->library.define(
+      absoluteSymbols({{impl->jit.mangleAndIntern(name),
+                        {ExecutorAddr::fromPtr(data), JITSymbolFlags::Exported}}}));
+}
+
 Expected<void *> JitLibrary::lookup(StringRef name) {
   Expected<ExecutorAddr> address = impl->jit.lookup(impl->library, name);
   if (!address)

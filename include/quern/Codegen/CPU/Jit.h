@@ -25,6 +25,8 @@ public:
 
   /// Adds an object file. It is linked when a symbol of it is first looked up.
   llvm::Error add(std::unique_ptr<llvm::MemoryBuffer> object);
+  /// Defines a symbol of data that the caller keeps alive.
+  llvm::Error define(llvm::StringRef name, const void *data);
   /// The address of a symbol, with all that it needs.
   llvm::Expected<void *> lookup(llvm::StringRef name);
 
