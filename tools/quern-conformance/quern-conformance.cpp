@@ -15,19 +15,20 @@ using namespace quern;
 using namespace quern::conformance;
 
 static cl::SubCommand atenCommand("aten", "recorded calls of ATen operators");
+static cl::SubCommand onnxCommand("onnx", "ONNX's backend tests, and models with data");
 
 static cl::OptionCategory category("Options");
 static cl::opt<Target> target("target", cl::desc("Where the code runs"), cl::cat(category),
-                              cl::sub(atenCommand), cl::init(Target::CPU),
+                              cl::sub(atenCommand), cl::sub(onnxCommand), cl::init(Target::CPU),
                               cl::values(clEnumValN(Target::CPU, "cpu", "this CPU"),
                                          clEnumValN(Target::CUDAEmulated, "cuda-emulated",
                                                     "CUDA text, run on the CPU")));
 static cl::opt<std::string> jsonFile("json", cl::desc("Write all results to this file"),
                                      cl::value_desc("file"), cl::cat(category),
-                                     cl::sub(atenCommand));
+                                     cl::sub(atenCommand), cl::sub(onnxCommand));
 static cl::opt<std::string> filter("filter", cl::desc("Only cases whose id matches"),
-                                   cl::value_desc("regex"), cl::cat(category),
-                                   cl::sub(atenCommand));
+                                   cl::value_desc("regex"), cl::cat(category), cl::sub(atenCommand),
+                                   cl::sub(onnxCommand));
 static cl::opt<std::string> overloads("overloads",
                                       cl::desc("Only cases of the overloads in this file"),
                                       cl::value_desc("file"), cl::cat(category),
@@ -37,19 +38,24 @@ static cl::list<std::string> modes("mode",
                                    cl::CommaSeparated, cl::cat(category), cl::sub(atenCommand));
 static cl::opt<std::string> waivers("waivers",
                                     cl::desc("Known misses: lines of <mode> <id> <reason>"),
-                                    cl::value_desc("file"), cl::cat(category),
-                                    cl::sub(atenCommand));
+                                    cl::value_desc("file"), cl::cat(category), cl::sub(atenCommand),
+                                    cl::sub(onnxCommand));
 static cl::opt<unsigned> workers("workers", cl::desc("Processes at a time"), cl::init(2),
-                                 cl::cat(category), cl::sub(atenCommand));
+                                 cl::cat(category), cl::sub(atenCommand), cl::sub(onnxCommand));
 static cl::opt<unsigned> timeout("timeout", cl::desc("Seconds after which a test is killed"),
-                                 cl::init(30), cl::cat(category), cl::sub(atenCommand));
+                                 cl::init(30), cl::cat(category), cl::sub(atenCommand),
+                                 cl::sub(onnxCommand));
 static cl::opt<unsigned> batch("batch", cl::desc("Tests compiled together"), cl::init(32),
-                               cl::cat(category), cl::sub(atenCommand));
+                               cl::cat(category), cl::sub(atenCommand), cl::sub(onnxCommand));
 static cl::opt<bool> verbose("verbose", cl::desc("Show what the tests print on stderr"),
-                             cl::cat(category), cl::sub(atenCommand));
+                             cl::cat(category), cl::sub(atenCommand), cl::sub(onnxCommand));
 static cl::list<std::string> atenFiles(cl::Positional, cl::OneOrMore, cl::value_desc("FILE.json…"),
                                        cl::desc("<FILE.json…>"), cl::cat(category),
                                        cl::sub(atenCommand));
+
+static cl::list<std::string> onnxFolders(cl::Positional, cl::OneOrMore, cl::value_desc("DIR…"),
+                                         cl::desc("<DIR…>"), cl::cat(category),
+                                         cl::sub(onnxCommand));
 
 static int finish(Expected<bool> passed) {
   if (!passed)
@@ -72,15 +78,31 @@ static int runAtenCommand() {
   return finish(runAten(options, atenFiles));
 }
 
+static int runOnnxCommand() {
+  OnnxOptions options;
+  options.target = target;
+  options.filter = filter;
+  options.waiversFile = waivers;
+  options.jsonFile = jsonFile;
+  options.workers = std::max(1u, unsigned(workers));
+  options.timeout = timeout;
+  options.batch = std::max(1u, unsigned(batch));
+  options.verbose = verbose;
+  return finish(runOnnx(options, onnxFolders));
+}
+
 int main(int argc, char **argv) {
   InitLLVM init(argc, argv);
   cl::SetVersionPrinter([](raw_ostream &os) { os << "quern-conformance " QUERN_VERSION "\n"; });
   cl::HideUnrelatedOptions(category, atenCommand);
+  cl::HideUnrelatedOptions(category, onnxCommand);
   cl::ParseCommandLineOptions(argc, argv,
                               "runs recorded results against Quern; exit code 0: all passed, "
                               "1: some did not, 3: bad input\n");
   if (atenCommand)
     return runAtenCommand();
+  if (onnxCommand)
+    return runOnnxCommand();
   cl::PrintHelpMessage();
   return QUERN_INVALID;
 }

@@ -42,5 +42,24 @@ struct AtenOptions {
 /// JSON. The answer is whether every test passed or was waived.
 llvm::Expected<bool> runAten(const AtenOptions &options, const std::vector<std::string> &files);
 
+/// `quern-conformance onnx`: ONNX's backend tests and whole models with data.
+struct OnnxOptions {
+  Target target = Target::CPU;
+  /// Regular expression; only tests whose id (the folder's path) matches.
+  std::string filter;
+  /// Lines of `value <id> <reason>`; waived tests are not run and never passed.
+  std::string waiversFile;
+  std::string jsonFile;
+  unsigned workers = 2;
+  unsigned timeout = 60;
+  /// Tests in one process.
+  unsigned batch = 16;
+  bool verbose = false;
+};
+
+/// Runs every folder with a model.onnx in the given folders (see TestFolder.h), prints
+/// the misses and a table by op, and writes the JSON.
+llvm::Expected<bool> runOnnx(const OnnxOptions &options, const std::vector<std::string> &folders);
+
 } // namespace quern::conformance
 #endif // QUERN_CONFORMANCE_CONFORMANCE_H

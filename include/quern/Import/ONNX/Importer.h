@@ -20,10 +20,10 @@
 #ifndef QUERN_IMPORT_ONNX_IMPORTER_H
 #define QUERN_IMPORT_ONNX_IMPORTER_H
 
-#include "quern/Import/ONNX/Model.h"
-#include "quern/Support/Error.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "quern/Import/ONNX/Model.h"
+#include "quern/Support/Error.h"
 
 namespace quern::onnx {
 
