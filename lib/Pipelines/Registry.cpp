@@ -1,0 +1,31 @@
+//===- Registry.cpp - Every dialect and pass of the tools -----------------===//
+//
+// Part of Quern, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "quern/Pipelines/Registry.h"
+#include "quern/Dialect/Kernel/IR/Kernel.h"
+#include "quern/Dialect/Quern/IR/Quern.h"
+#include "quern/Transforms/Passes.h"
+
+namespace quern {
+
+void registerHostToLLVMPass();
+void registerQuernToLinalgPass();
+
+void registerDialects(mlir::DialectRegistry &registry) {
+  registry.insert<QuernDialect, kernel::KernelDialect, mlir::arith::ArithDialect,
+                  mlir::func::FuncDialect, mlir::linalg::LinalgDialect, mlir::math::MathDialect,
+                  mlir::memref::MemRefDialect, mlir::scf::SCFDialect, mlir::tensor::TensorDialect,
+                  mlir::vector::VectorDialect, mlir::LLVM::LLVMDialect,
+                  mlir::bufferization::BufferizationDialect, mlir::cf::ControlFlowDialect>();
+}
+
+void registerPasses() {
+  registerQuernPasses();
+  registerHostToLLVMPass();
+  registerQuernToLinalgPass();
+}
+
+} // namespace quern

@@ -1,0 +1,14 @@
+//===- quern-lsp-server.cpp - IR files in editors -------------------------===//
+//
+// Part of Quern, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/Tools/mlir-lsp-server/MlirLspServerMain.h"
+#include "quern/Pipelines/Registry.h"
+
+int main(int argc, char **argv) {
+  mlir::DialectRegistry registry;
+  quern::registerDialects(registry);
+  return mlir::asMainReturnCode(mlir::MlirLspServerMain(argc, argv, registry));
+}
