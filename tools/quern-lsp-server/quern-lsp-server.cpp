@@ -10,5 +10,5 @@
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   quern::registerDialects(registry);
-  return mlir::asMainReturnCode(mlir::MlirLspServerMain(argc, argv, registry));
+  return failed(mlir::MlirLspServerMain(argc, argv, registry));
 }
