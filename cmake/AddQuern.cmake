@@ -77,7 +77,7 @@ if(QUERN_SHARED_LLVM)
   target_link_libraries(QuernMLIR INTERFACE MLIR LLVM)
 else()
   llvm_map_components_to_libnames(QUERN_LLVM_ROOTS core support orcjit passes x86codegen x86asmparser
-                                  x86desc x86info target targetparser analysis irreader bitwriter lto dtlto option)
+                                  x86desc x86info target targetparser analysis irreader bitwriter supportlsp lto dtlto option)
   quern_static_closure(QUERN_LLVM_FILES ${QUERN_MLIR_ROOTS} ${QUERN_LLVM_ROOTS})
   target_link_libraries(QuernMLIR INTERFACE ${QUERN_LLVM_FILES})
 endif()
