@@ -139,7 +139,7 @@ Value Nest::joinPartials(linalg::GenericOp op, unsigned result, SmallVector<Valu
     for (unsigned u = 0; u < half; ++u)
       values[u] = join(values[u], values[u + half]);
   Value v = values[0];
-  for (unsigned half = width / 2; half; half /= 2) {
+  for (unsigned half = width / 2; half > 1; half /= 2) {
     SmallVector<int64_t> low, high;
     for (unsigned l = 0; l < half; ++l) {
       low.push_back(l);
@@ -148,7 +148,8 @@ Value Nest::joinPartials(linalg::GenericOp op, unsigned result, SmallVector<Valu
     v = join(vector::ShuffleOp::create(b, loc, v, v, low),
              vector::ShuffleOp::create(b, loc, v, v, high));
   }
-  return vector::ExtractOp::create(b, loc, v, int64_t(0));
+  return join(vector::ExtractOp::create(b, loc, v, int64_t(0)),
+              vector::ExtractOp::create(b, loc, v, int64_t(1)));
 }
 
 //===----------------------------------------------------------------------===//
