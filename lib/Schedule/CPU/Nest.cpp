@@ -32,18 +32,37 @@ Nest::Nest(Emitter &e, const Space &space, std::function<const Buffer *(Value)> 
 // Plan
 //===----------------------------------------------------------------------===//
 
+/// How many machine vectors make up one vector of the emitted code. The code generator
+/// cuts it into that many independent instructions side by side, which hides their
+/// latency; more would not fit the registers.
+unsigned Nest::groupSize() {
+  bool wide = false, perLane = false, math = false;
+  auto see = [&](Type type) {
+    Type element = getElementTypeOrSelf(type);
+    wide |= element.isIndex() || (element.isIntOrFloat() && element.getIntOrFloatBitWidth() > 32);
+  };
+  for (linalg::GenericOp op : space.ops) {
+    for (Operation &o : op.getBody()->without_terminator()) {
+      perLane |= isa<tensor::ExtractOp>(o);
+      math |= isa_and_nonnull<math::MathDialect>(o.getDialect());
+      for (Type type : o.getResultTypes())
+        see(type);
+    }
+    for (Value v : op.getBody()->getArguments())
+      see(v.getType());
+    for (const std::optional<Access> &access : info(op).operands)
+      perLane |= access && access->dependsOn(vectorDim) && !access->coeffs[vectorDim].isConstant(1);
+  }
+  for (const Space::Output &out : space.outputs)
+    perLane |= out.access.dependsOn(vectorDim) && !out.access.coeffs[vectorDim].isConstant(1);
+  return perLane ? 1 : wide || math ? 2 : 4;
+}
+
 void Nest::plan() {
   bool vectors = !e.options.reference && llvm::all_of(space.ops, Emitter::isVectorizable);
-  unsigned numDims = space.dims.size(), numPass = 0, work = 0;
-  bool math = false;
+  unsigned numDims = space.dims.size(), numPass = 0;
   for (unsigned d = 0; d < numDims; ++d)
-    if (space.dims[d].pass)
-      ++numPass;
-  for (linalg::GenericOp op : space.ops)
-    for (Operation &o : op.getBody()->without_terminator()) {
-      work += !o.hasTrait<OpTrait::ConstantLike>();
-      math |= isa_and_nonnull<math::MathDialect>(o.getDialect()) || isa<tensor::ExtractOp>(o);
-    }
+    numPass += space.dims[d].pass;
 
   rows = vectors && numPass == 1 && space.dims.back().pass;
   for (linalg::GenericOp op : space.ops)
@@ -54,8 +73,8 @@ void Nest::plan() {
     if (rows ? space.dims[d].pass : !space.dims[d].pass)
       vectorDim = d;
   if (vectors && vectorDim >= 0) {
-    width = e.machine.lanes();
-    unroll = rows ? partials / width : math || work > 8 ? 2 : numPass ? 8 : 4;
+    width = e.machine.lanes() * groupSize();
+    unroll = rows ? partials / width : numPass ? 2 : 1;
   }
   for (unsigned d = 0; d < numDims; ++d) {
     if (space.dims[d].pass)

@@ -59,6 +59,7 @@ private:
   };
 
   void plan();
+  unsigned groupSize();
   void planPasses();
   void planKept();
   bool isExpensive(mlir::linalg::GenericOp op);

@@ -76,3 +76,10 @@ FailureOr<OwningOpRef<ModuleOp>> quern::scheduleKernel(kernel::FuncOp original,
   legalize(emitter);
   return module;
 }
+
+std::optional<PackedLayout> quern::getPackedLayout(kernel::FuncOp, unsigned, const MachineModel &) {
+  return std::nullopt;
+}
+std::vector<char> quern::packConstant(const PackedLayout &, ArrayRef<char> data) {
+  return std::vector<char>(data.begin(), data.end());
+}

@@ -92,7 +92,8 @@ TEST_F(RowsTest, Softmax) {
             if (i == 3 || (i == 2 && c == 1))
               ASSERT_TRUE(std::isnan(out[i * c + j])) << c;
             else
-              ASSERT_NEAR(out[i * c + j], want, 2e-6 * std::max(want, 1e-3)) << i << "," << j << " of " << c;
+              ASSERT_NEAR(out[i * c + j], want, 2e-6 * std::max(want, 1e-3))
+                  << i << "," << j << " of " << c;
           }
         }
         ASSERT_EQ(o[r * c], 5.f);
@@ -180,7 +181,8 @@ TEST_F(RowsTest, LayerNorm) {
           for (int64_t j = 0; j < c; ++j)
             ASSERT_NEAR(out[i * c + j],
                         (in[i * c + j] - mean) / std::sqrt(var + 1e-5) * g[j] + be[j],
-                        c < 3 ? 1e-3 : 2e-5) << c;
+                        c < 3 ? 1e-3 : 2e-5)
+                << c;
         }
       }
   }
