@@ -50,6 +50,29 @@ def QuernSimplify : Pass<"quern-simplify"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
 }
 
+def QuernFuse : Pass<"quern-fuse", "::mlir::ModuleOp"> {
+  let summary = "groups of ops become kernels and launches";
+  let description = [{
+    By the fusion classes of ops, never by their names: chains of pointwise ops and index maps;
+    those with the reductions and row ops over equal rows that they feed or read; pointwise ops on
+    the whole result of a contraction. Of several producers the one that saves most bytes goes
+    first. Every other op is a kernel of its own; ops that keep elements and order are `kernel.view`.
+
+    A kernel's body holds the ops in terms of its own dims `d0`, `d1`, …; equal bodies are one
+    kernel. Splat constants and ops without operands are made inside each reader; other
+    constants become arguments of the function (`quern.constant`). An operand that may broadcast
+    at run time is `strided`, and never fused with its producer. An op that writes `into` a destination is
+    a kernel of its own whose out that is.
+  }];
+  let options = [
+    Option<"fuse", "fuse", "bool", "true", "false: a kernel for each op">,
+    Option<"maxOps", "max-ops", "unsigned", "64", "largest number of ops in a kernel">,
+  ];
+  let dependentDialects = ["::quern::kernel::KernelDialect", "::quern::QuernDialect",
+                           "::mlir::tensor::TensorDialect", "::mlir::linalg::LinalgDialect",
+                           "::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
+}
+
 def QuernInplace : Pass<"quern-inplace", "::mlir::func::FuncOp"> {
   let summary = "results take buffers that die, and those that the function promises";
   let description = [{

@@ -1,0 +1,250 @@
+//===- KernelAnalysis.cpp - What a lowered body says ----------------------===//
+//
+// Part of Quern, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelAnalysis.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "quern/Conversion/QuernToLinalg/LoweringBuilder.h"
+
+using namespace mlir;
+
+namespace quern {
+
+SmallVector<Dim> LoopSpace::kept(bool withOnes) const {
+  SmallVector<Dim> dims;
+  for (auto [i, d] : llvm::enumerate(full))
+    if (!reduced.test(i))
+      dims.push_back(d);
+    else if (withOnes)
+      dims.push_back(Dim::constant(d.getContext(), 1));
+  return dims;
+}
+
+/// The loops of a linalg op with the sizes that its operands' types say.
+static LoopSpace loopSpace(linalg::LinalgOp op) {
+  LoopSpace space;
+  space.full.resize(op.getNumLoops());
+  space.reduced.resize(op.getNumLoops());
+  for (auto [i, kind] : llvm::enumerate(op.getIteratorTypesArray()))
+    if (kind == utils::IteratorType::reduction)
+      space.reduced.set(i);
+  for (OpOperand &operand : op->getOpOperands()) {
+    auto type = dyn_cast<RankedTensorType>(operand.get().getType());
+    if (!type)
+      continue;
+    SmallVector<Dim> dims = getDims(type);
+    for (auto [expr, d] : llvm::zip(op.getMatchingIndexingMap(&operand).getResults(), dims))
+      if (auto loop = dyn_cast<AffineDimExpr>(expr); loop && !space.full[loop.getPosition()])
+        space.full[loop.getPosition()] = d;
+  }
+  for (Dim &d : space.full)
+    if (!d)
+      d = Dim::unknown(op.getContext());
+  return space;
+}
+
+std::optional<RowFacts> analyzeRows(StructuredOp op) {
+  OwningOpRef<ModuleOp> scratch = ModuleOp::create(op.getLoc());
+  OpBuilder b(scratch->getBodyRegion());
+  auto func =
+      func::FuncOp::create(b, op.getLoc(), "scratch", b.getFunctionType(op->getOperandTypes(), {}));
+  Block *block = func.addEntryBlock();
+  b.setInsertionPointToEnd(block);
+  IRMapping mapping;
+  Operation *clone = b.clone(*op, mapping);
+  clone->setOperands(block->getArguments());
+  b.setInsertionPointToEnd(block);
+  LoweringBuilder builder(b, clone, block->getArguments());
+  {
+    // What cannot be lowered is reported when its kernel is made.
+    ScopedDiagnosticHandler silence(op.getContext(), [](Diagnostic &) { return success(); });
+    if (failed(lowerOp(clone, builder)))
+      return std::nullopt;
+  }
+  std::optional<RowFacts> facts;
+  for (auto generic : block->getOps<linalg::GenericOp>()) {
+    LoopSpace space = loopSpace(generic);
+    if (space.reduced.none())
+      continue;
+    if (!facts)
+      facts = RowFacts{space, llvm::SmallBitVector(op->getNumOperands(), true)};
+    else if (!(facts->space == space))
+      return std::nullopt;
+  }
+  if (!facts || llvm::any_of(facts->space.full, [](Dim d) { return d.isUnknown(); }))
+    return std::nullopt;
+  for (BlockArgument argument : block->getArguments())
+    for (OpOperand &use : argument.getUses()) {
+      if (use.getOwner() == clone)
+        continue;
+      auto generic = dyn_cast<linalg::GenericOp>(use.getOwner());
+      if (!generic || !generic.getMatchingIndexingMap(&use).isIdentity() ||
+          generic.getNumLoops() != facts->space.full.size())
+        facts->identity.reset(argument.getArgNumber());
+    }
+  return facts;
+}
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// A kernel's body as linalg, looked at as a whole.
+class Body {
+public:
+  explicit Body(kernel::FuncOp kernel) : kernel(kernel), block(kernel.getBody().front()) {
+    for (auto op : block.getOps<linalg::LinalgOp>())
+      if (!isa<linalg::FillOp>(op))
+        ops.push_back(op);
+    kernel.walk([&](tensor::ExtractOp op) { extracted.insert(op.getTensor()); });
+    for (linalg::LinalgOp op : ops) {
+      LoopSpace own = loopSpace(op);
+      int level = own.reduced.any();
+      for (Value v : op->getOperands())
+        level = std::max(level, levels.lookup(v) + int(own.reduced.any()));
+      op->walk([&](tensor::ExtractOp extract) {
+        level = std::max(level, levels.lookup(extract.getTensor()));
+      });
+      for (Value v : op->getResults())
+        levels[v] = level;
+      if (own.reduced.none())
+        continue;
+      if (!space)
+        space = own;
+      else if (!(*space == own))
+        mixed = true;
+    }
+  }
+
+  StringRef kind() const;
+  bool mayShare(unsigned out, unsigned in);
+
+private:
+  kernel::FuncOp kernel;
+  Block &block;
+  SmallVector<linalg::LinalgOp> ops;
+  llvm::DenseSet<Value> extracted;
+  llvm::DenseMap<Value, int> levels; ///< reductions below a value
+  std::optional<LoopSpace> space;    ///< of all reductions
+  bool mixed = false;                ///< reductions over different loops
+
+  bool readsOwnIndex(linalg::LinalgOp op, AffineMap map) const;
+};
+
+StringRef Body::kind() const {
+  if (mixed || !extracted.empty() || ops.empty())
+    return "generic";
+  if (!space)
+    return "pointwise";
+  // Unit dims stand nowhere.
+  SmallVector<bool> reduced;
+  for (auto [i, d] : llvm::enumerate(space->full))
+    if (!d.isConstant(1))
+      reduced.push_back(space->reduced.test(i));
+  if (llvm::is_sorted(reduced))
+    return "row_reduction";
+  if (std::is_sorted(reduced.begin(), reduced.end(), std::greater<>()))
+    return "column_reduction";
+  return "generic";
+}
+
+/// Whether the map reads, of a value of the kernel's loop space, what belongs to the same rows:
+/// all loops in order, or those that are not reduced.
+bool Body::readsOwnIndex(linalg::LinalgOp op, AffineMap map) const {
+  if (map.isIdentity())
+    return true;
+  if (!space || map.getNumDims() != space->full.size())
+    return false;
+  SmallVector<unsigned> kept;
+  for (unsigned i = 0; i < map.getNumDims(); ++i)
+    if (!space->reduced.test(i))
+      kept.push_back(i);
+  unsigned next = 0;
+  for (AffineExpr expr : map.getResults()) {
+    if (auto constant = dyn_cast<AffineConstantExpr>(expr); constant && constant.getValue() == 0)
+      continue;
+    auto loop = dyn_cast<AffineDimExpr>(expr);
+    if (!loop || next == kept.size() || loop.getPosition() != kept[next++])
+      return false;
+  }
+  return next == kept.size();
+}
+
+/// Out may be the buffer of in when every op that sees something of `in` does so at the index it
+/// writes, or in the same row; and when the out is made by the last of these passes.
+bool Body::mayShare(unsigned out, unsigned in) {
+  if (mixed || kernel.isStrided(in) || kernel.isStrided(kernel.getNumIns() + out))
+    return false;
+  BlockArgument from = block.getArgument(in);
+  if (from.getType() != block.getArgument(kernel.getNumIns() + out).getType())
+    return false;
+  Value result = block.getTerminator()->getOperand(out);
+  llvm::DenseSet<Value> seen{from};
+  int last = 0;
+  if (extracted.contains(from))
+    return false;
+  for (linalg::LinalgOp op : ops) {
+    bool reads = false;
+    for (OpOperand &operand : op->getOpOperands()) {
+      if (!seen.contains(operand.get()) ||
+          (op.isDpsInit(&operand) && !op.payloadUsesValueFromOperand(&operand)))
+        continue;
+      if (!readsOwnIndex(op, op.getMatchingIndexingMap(&operand)))
+        return false;
+      // A product sums over what other results need as well: only the rows of one space are safe.
+      if (op.getNumReductionLoops() && !op.getMatchingIndexingMap(&operand).isIdentity())
+        return false;
+      reads = true;
+    }
+    if (!reads)
+      continue;
+    for (OpOperand &init : op.getDpsInitsMutable())
+      if (!readsOwnIndex(op, op.getMatchingIndexingMap(&init)))
+        return false;
+    for (Value v : op->getResults()) {
+      if (extracted.contains(v))
+        return false;
+      seen.insert(v);
+      last = std::max(last, levels.lookup(v));
+    }
+  }
+  return seen.contains(result) && result != from && levels.lookup(result) == last;
+}
+
+} // namespace
+
+LogicalResult deriveKernelFacts(kernel::FuncOp kernel) {
+  bool contraction = false, convolution = false, gather = false;
+  for (auto op : kernel.getBody().front().getOps<StructuredOp>()) {
+    FusionClass fusion = op.getOpRecord().fusion;
+    contraction |= fusion == FusionClass::Contraction;
+    convolution |= fusion == FusionClass::Convolution;
+    gather |= fusion == FusionClass::Gather || fusion == FusionClass::Scatter;
+  }
+  OwningOpRef<Operation *> lowered = kernel->clone();
+  auto copy = cast<kernel::FuncOp>(*lowered);
+  if (failed(lowerToLinalg(copy)))
+    return failure();
+  Body body(copy);
+  kernel.setKind(contraction   ? "contraction"
+                 : convolution ? "convolution"
+                 : gather      ? "gather"
+                               : body.kind());
+  SmallVector<int64_t> share;
+  for (unsigned out = 0; out < kernel.getNumOuts(); ++out)
+    for (unsigned in = 0; in < kernel.getNumIns(); ++in)
+      if (body.mayShare(out, in))
+        share.append({out, in});
+  kernel.setShare(share);
+  return success();
+}
+
+} // namespace quern
