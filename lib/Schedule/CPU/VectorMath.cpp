@@ -200,8 +200,11 @@ struct VectorMath {
   Value erfByTable(Value x) {
     bool wide = e.machine.avx512f;
     const unsigned entries = wide ? 16 : 4, degree = wide ? 5 : 9;
-    const double top = 3.93, step = (top + 1e-3) / (entries - .5); // erf(top) rounds to 1
-    x = extremum(false, f(top), extremum(true, f(-top), x));       // NaN passes
+    const double top = 3.93; // erf(top) rounds to 1
+    // Floats, a little above top / (entries - 1/2), for which erf(z) / z is all but a
+    // float at every centre z: found by trying all.
+    const double step = wide ? 0x1.0477aap-2 : 0x1.211d28p0;
+    x = extremum(false, f(top), extremum(true, f(-top), x)); // NaN passes
     Value a = abs(x), magic = f(12582912.0), sum = fma(a, f(1 / step), magic);
     Value u = fma(sub(sum, magic), f(-step), a), index = bits(sum); // its low bits
     std::vector<Poly> table;
@@ -225,7 +228,8 @@ struct VectorMath {
                          {entry, lane[0]});
       }));
     }
-    return mul(x, poly(u, terms));
+    Value first = terms.front();
+    return mul(x, fma(poly(u, SmallVector<Value>(llvm::drop_begin(terms))), u, first));
   }
   /// x P(x^2) near 0, 1 - exp(-g(|x|)) beyond, g = -log(erfc).
   Value erf(Value x) {

@@ -68,9 +68,14 @@ kernel.func @k kind "pointwise" {{
     RecordProperty(("ulp of " + op).str(), std::to_string(worst));
   }
   void sweepAll(llvm::StringRef op, Function exact, double limit) {
-    sweep(op, exact, limit);
-    for (const MachineModel &machine : otherMachines())
+    {
+      SCOPED_TRACE("this machine");
+      sweep(op, exact, limit);
+    }
+    for (const MachineModel &machine : otherMachines()) {
+      SCOPED_TRACE(machine.str());
       sweep(op, exact, limit, machine);
+    }
   }
 };
 
