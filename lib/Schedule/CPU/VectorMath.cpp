@@ -194,42 +194,43 @@ struct VectorMath {
                                          operands)
         .getResult(0);
   }
-  /// |x| P(|x| - c) with c the nearest of 4 or 16 centres, whose coefficients are looked
-  /// up in a register: fewer instructions than any one formula for the whole range.
+  /// x k + x P(|x| - c), with c the nearest of 4 or 16 centres, whose coefficients are
+  /// looked up in a register: fewer instructions than any one formula for the whole
+  /// range. k is the power of two next to erf(c) / c, so that what is rounded is small.
   /// (With AVX2 a look-up across 8 lanes is as slow as three within 4.)
   Value erfByTable(Value x) {
     bool wide = e.machine.avx512f;
-    const unsigned entries = wide ? 16 : 4, degree = wide ? 5 : 9;
-    const double top = 3.93; // erf(top) rounds to 1
-    // Floats, a little above top / (entries - 1/2), for which erf(z) / z is all but a
-    // float at every centre z: found by trying all.
-    const double step = wide ? 0x1.0477aap-2 : 0x1.211d28p0;
-    x = extremum(false, f(top), extremum(true, f(-top), x)); // NaN passes
+    const unsigned entries = wide ? 16 : 4, degree = wide ? 5 : 9, piece = wide ? 16 : 8;
+    const double top = 3.93;                                  // erf(top) rounds to 1
+    const double step = float((top + 1e-3) / (entries - .5)); // c = step * n is exact
+    x = extremum(false, f(top), extremum(true, f(-top), x));  // NaN passes
     Value a = abs(x), magic = f(12582912.0), sum = fma(a, f(1 / step), magic);
     Value u = fma(sub(sum, magic), f(-step), a), index = bits(sum); // its low bits
-    std::vector<Poly> table;
-    for (unsigned c = 0; c < entries; ++c)
-      table.push_back(interpolate(
-          [&](double t) {
-            double z = c * step + t;
-            return std::abs(z) > 1e-4 ? std::erf(z) / z : 2 / std::sqrt(M_PI) * (1 - z * z / 3);
-          },
-          -step / 2, step / 2, degree));
-    SmallVector<Value> terms;
-    for (unsigned j = 0; j <= degree; ++j) {
-      const unsigned piece = wide ? 16 : 8;
+    auto quotient = [](double z) {
+      return std::abs(z) > 1e-4 ? std::erf(z) / z : 2 / std::sqrt(M_PI) * (1 - z * z / 3);
+    };
+    std::vector<Poly> table; // P, then k
+    for (unsigned c = 0; c < entries; ++c) {
+      double k = std::exp2(std::round(std::log2(quotient(c * step))));
+      table.push_back(interpolate([&](double t) { return quotient(c * step + t) - k; }, -step / 2,
+                                  step / 2, degree));
+      table.back().push_back(k);
+    }
+    auto lookUp = [&](unsigned j) {
       SmallVector<float> column;
       for (unsigned c = 0; c < piece; ++c)
         column.push_back(table[c % entries][j]);
       Value entry = e.constant(DenseElementsAttr::get(
           VectorType::get({int64_t(piece)}, b.getF32Type()), ArrayRef<float>(column)));
-      terms.push_back(piecewise(piece, index, [&](ValueRange lane) {
+      return piecewise(piece, index, [&](ValueRange lane) {
         return intrinsic(wide ? "llvm.x86.avx512.permvar.sf.512" : "llvm.x86.avx.vpermilvar.ps.256",
                          {entry, lane[0]});
-      }));
-    }
-    Value first = terms.front();
-    return mul(x, fma(poly(u, SmallVector<Value>(llvm::drop_begin(terms))), u, first));
+      });
+    };
+    SmallVector<Value> terms;
+    for (unsigned j = 0; j <= degree; ++j)
+      terms.push_back(lookUp(j));
+    return fma(x, poly(u, terms), mul(x, lookUp(degree + 1)));
   }
   /// x P(x^2) near 0, 1 - exp(-g(|x|)) beyond, g = -log(erfc).
   Value erf(Value x) {
