@@ -148,6 +148,16 @@ private:
       }
       return list;
     }
+    if (eat("'")) {
+      size_t end = rest.find('\'');
+      if (end == StringRef::npos) {
+        fail("a word without its closing quote");
+        return {};
+      }
+      Expr word{Expr::Word, rest.take_front(end).str(), "", {}, {}};
+      rest = rest.drop_front(end + 1);
+      return word;
+    }
     if (isDigit(rest.front()) || rest.front() == '.') {
       size_t n = 0;
       while (n < rest.size() && (isDigit(rest[n]) || rest[n] == '.' || rest[n] == 'e' ||
@@ -196,6 +206,14 @@ private:
 };
 
 } // namespace
+
+bool isChoice(const Expr &e) {
+  if (e.kind != Expr::Call || (e.text != "select" && e.text != "where") || e.args.size() != 3)
+    return false;
+  const Expr &condition = e.args[0];
+  return condition.kind == Expr::Call && (condition.text == "eq" || condition.text == "ne") &&
+         condition.args[0].kind == Expr::Name && condition.args[1].kind == Expr::Word;
+}
 
 std::unique_ptr<Expr> parseExpression(StringRef text, std::string &error) {
   return Parser(text, error).run();

@@ -25,7 +25,7 @@ void emitPages(const Dialect &dialect, raw_ostream &os) {
       static const char *arity[] = {"", "optional", "any number"};
       os << "| `" << o.name << "` | " << arity[o.arity] << " | ";
       if (o.kind == Operand::Expression)
-        os << "`" << o.derivative->getValueAsString("Expr") << "`";
+        os << "`" << o.text << "`";
       else if (o.kind == Operand::Custom)
         os << "by `" << op->hook << "`";
       else

@@ -20,13 +20,15 @@ using namespace llvm;
 namespace quern::tblgen {
 namespace {
 
+/// A C++ string literal; UTF-8 stays as it is.
 std::string quoted(StringRef text) {
-  std::string out;
-  raw_string_ostream os(out);
-  os << '"';
-  printEscapedString(text, os);
-  os << '"';
-  return out;
+  std::string out = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\')
+      out += '\\';
+    out += c == '\n' ? ' ' : c;
+  }
+  return out + '"';
 }
 
 std::string getter(StringRef name) { return "get" + convertToCamelFromSnakeCase(name, true); }
@@ -81,6 +83,8 @@ void emitArgs(const OpDef &op, raw_ostream &os) {
     std::string type = attrCppType(op, a);
     if (a.optional)
       os << "  std::optional<" << type << "> " << a.name << ";\n";
+    else if (a.type == "Quern_ScalarAttr") // made in a context: null stands for the default
+      os << "  " << type << " " << a.name << ";\n";
     else
       os << "  " << type << " " << a.name
          << (a.defaultValue.empty() ? "{}" : " = " + a.defaultValue) << ";\n";
@@ -92,12 +96,19 @@ void emitArgs(const OpDef &op, raw_ostream &os) {
 // Expressions to C++
 //===----------------------------------------------------------------------===//
 
+/// The C++ condition of a choice.
+std::string choice(const Expr &e) {
+  const Expr &condition = e.args[0];
+  return "operation." + getter(condition.args[0].text) + "()" +
+         (condition.text == "eq" ? " == " : " != ") + quoted(condition.args[1].text);
+}
+
 class DerivativeEmitter {
 public:
   DerivativeEmitter(const OpDef &op, raw_ostream &os) : op(op), os(os) {}
 
   void emit(unsigned index, const Operand &operand) {
-    os << "  // " << operand.name << ": " << operand.derivative->getValueAsString("Expr") << "\n"
+    os << "  // " << operand.name << ": " << operand.text << "\n"
        << "  if (b.wants(" << index << ")) {\n";
     std::string value = statement(*operand.expr);
     os << "    b.set(" << index << ", " << value << ");\n  }\n";
@@ -140,6 +151,8 @@ private:
         return "::quern::Term(" + value(e.text) + ")";
       return "::quern::Term(" + value(e.text) + ")";
     case Expr::Call: {
+      if (isChoice(e))
+        return "(" + choice(e) + " ? " + term(e.args[1]) + " : " + term(e.args[2]) + ")";
       if (e.text == "count") {
         std::string args;
         for (const Expr &a : drop_begin(e.args))
@@ -157,11 +170,13 @@ private:
             std::string(StringRef(comma2)) + "{" + quoted(name) + ", b.attr(" + attribute(v) + ")}";
       return out + "})";
     }
+    case Expr::Word:
     case Expr::List:
     case Expr::Let:
       break;
     }
-    PrintFatalError(op.def, "op '" + op.mnemonic + "': a list or let stands where a tensor should");
+    PrintFatalError(op.def,
+                    "op '" + op.mnemonic + "': a word, list or let stands where a tensor should");
   }
 
   // An attribute's value in C++.
@@ -171,6 +186,8 @@ private:
       return StringRef(e.text).contains('.') ? e.text : "int64_t(" + e.text + ")";
     case Expr::Bool:
       return e.text;
+    case Expr::Word:
+      return "::llvm::StringRef(" + quoted(e.text) + ")";
     case Expr::Name:
       return value(e.text);
     case Expr::List: {
@@ -219,12 +236,12 @@ std::string scalarExpr(const OpDef &op, const Expr &e, StringSet<> &lets, raw_os
     return scalarExpr(op, e.args[1], lets, os);
   }
   case Expr::Call: {
+    if (isChoice(e))
+      return "(" + choice(e) + " ? " + scalarExpr(op, e.args[1], lets, os) + " : " +
+             scalarExpr(op, e.args[2], lets, os) + ")";
     // `and`, `or`, `xor`, `not` are C++ keywords.
-    std::string out = "s." + e.text +
-                      (StringRef(e.text).size() <= 3 && (e.text == "and" || e.text == "or" ||
-                                                         e.text == "xor" || e.text == "not")
-                           ? "_("
-                           : "(");
+    bool keyword = e.text == "and" || e.text == "or" || e.text == "xor" || e.text == "not";
+    std::string out = "s." + e.text + (keyword ? "_(" : "(");
     ListSeparator comma;
     for (const Expr &a : e.args)
       out += std::string(StringRef(comma)) + scalarExpr(op, a, lets, os);
@@ -276,6 +293,24 @@ void emitDerivative(const OpDef &op, raw_ostream &os) {
   os << "}\n";
 }
 
+bool hasDefaults(const OpDef &op) {
+  return any_of(op.attrs, [](const Attribute &a) { return !a.defaultValue.empty(); });
+}
+
+void emitDefaults(const OpDef &op, raw_ostream &os) {
+  os << "static ::mlir::Attribute " << op.mnemonic << "Defaults(::mlir::OperationName name) {\n"
+     << "  ::quern::" << op.className << "::Properties properties;\n"
+     << "  ::quern::" << op.className << "::populateDefaultProperties(name, properties);\n"
+     << "  return ::quern::" << op.className
+     << "::getPropertiesAsAttr(name.getContext(), properties);\n}\n";
+}
+
+void emitFolder(const OpDef &op, raw_ostream &os) {
+  os << "static ::mlir::Value " << op.mnemonic << "Fold(::mlir::Operation *op) {\n"
+     << "  return ::quern::fold::" << op.folder << "(::llvm::cast<::quern::" << op.className
+     << ">(op));\n}\n";
+}
+
 void emitScalar(const OpDef &op, raw_ostream &os) {
   os << "// " << op.scalarText << "\nstatic ::quern::Scalar " << op.mnemonic
      << "Scalar(::mlir::Operation *untyped, ::quern::ScalarBuilder &s, "
@@ -323,6 +358,10 @@ void emitRecord(const OpDef &op, raw_ostream &os) {
   });
   list("::llvm::StringRef", "Constraints", op.constraints.size(),
        [&](size_t i) { os << quoted(op.constraints[i]); });
+  list("::quern::IdentityRecord", "Identities", op.identities.size(), [&](size_t i) {
+    const Identity &id = op.identities[i];
+    os << "{" << id.same << ", " << id.other << ", " << id.number << "}";
+  });
   list("::quern::SampleRecord", "Samples", op.samples.size(), [&](size_t i) {
     os << "{" << quoted(op.samples[i].call) << ", " << quoted(op.samples[i].message) << "}";
   });
@@ -333,8 +372,12 @@ void emitRecord(const OpDef &op, raw_ostream &os) {
      << ref("Operands", op.operands.size()) << ", " << ref("Attrs", op.attrs.size()) << ", "
      << ref("Results", op.results.size()) << ", " << ref("Constraints", op.constraints.size())
      << ",\n    " << quoted(op.notInPlace) << ", " << ref("Samples", op.samples.size()) << ",\n    "
-     << quoted(op.scalarText) << ", " << quoted(op.lowering) << ",\n    " << p << "Meta, "
-     << (op.scalar ? p + "Scalar" : "nullptr") << ", " << p << "Derivative};\n";
+     << quoted(op.scalarText) << ", " << quoted(op.lowering) << ",\n    "
+     << ref("Identities", op.identities.size()) << ", "
+     << (op.identityOnSameType ? "true" : "false") << ",\n    " << p << "Meta, "
+     << (op.scalar ? p + "Scalar" : "nullptr") << ", " << p << "Derivative, "
+     << (op.folder.empty() ? "nullptr" : p + "Fold") << ", "
+     << (hasDefaults(op) ? p + "Defaults" : "nullptr") << "};\n";
 }
 
 void emitMembers(const OpDef &op, raw_ostream &os) {
@@ -345,8 +388,15 @@ void emitMembers(const OpDef &op, raw_ostream &os) {
      << "::parse(::mlir::OpAsmParser &parser, ::mlir::OperationState &result) {\n"
      << "  return ::quern::detail::parseStructuredOp(getOpRecord(), parser, result);\n}\n"
      << "void " << c << "::print(::mlir::OpAsmPrinter &printer) {\n"
-     << "  ::quern::detail::printStructuredOp(*this, printer);\n}\n"
-     << "::mlir::LogicalResult " << c
+     << "  ::quern::detail::printStructuredOp(*this, printer);\n}\n";
+  if (op.results.size() == 1)
+    os << "::mlir::OpFoldResult " << c << "::fold(FoldAdaptor) {\n"
+       << "  return ::quern::detail::foldStructuredOp(*this);\n}\n";
+  else
+    os << "::mlir::LogicalResult " << c
+       << "::fold(FoldAdaptor, ::llvm::SmallVectorImpl<::mlir::OpFoldResult> &) {\n"
+       << "  return ::mlir::failure();\n}\n";
+  os << "::mlir::LogicalResult " << c
      << "::inferReturnTypes(::mlir::MLIRContext *ctx, std::optional<::mlir::Location> loc, "
         "::mlir::ValueRange operands, ::mlir::DictionaryAttr attrs, ::mlir::OpaqueProperties "
         "properties, ::mlir::RegionRange regions, ::llvm::SmallVectorImpl<::mlir::Type> &types) "
@@ -382,6 +432,10 @@ void emitStructured(const Dialect &dialect, StringRef family, raw_ostream &os) {
     if (op->scalar)
       emitScalar(*op, os);
     emitDerivative(*op, os);
+    if (hasDefaults(*op))
+      emitDefaults(*op, os);
+    if (!op->folder.empty())
+      emitFolder(*op, os);
     emitRecord(*op, os);
     emitMembers(*op, os);
   }

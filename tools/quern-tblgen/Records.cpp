@@ -105,6 +105,13 @@ std::optional<unsigned> scalarFunctionArity(StringRef name) {
 
 namespace {
 
+/// An expression may stand on several lines in its record.
+std::string oneLine(StringRef text) {
+  SmallVector<StringRef> words;
+  SplitString(text, words, " \t\n\r");
+  return join(words, " ");
+}
+
 /// Reads one record; every complaint goes through PrintFatalError at the record.
 class Reader {
 public:
@@ -180,9 +187,10 @@ public:
       operand.derivative = d;
       if (d->isSubClassOf("Wrt")) {
         operand.kind = Operand::Expression;
-        operand.expr = parse(d->getValueAsString("Expr"), "derivative");
+        operand.text = oneLine(d->getValueAsString("Expr"));
+        operand.expr = parse(operand.text, "derivative");
         StringSet<> lets;
-        checkDerivative(*operand.expr, d->getValueAsString("Expr"), lets);
+        checkDerivative(*operand.expr, operand.text, lets);
       } else if (d->isSubClassOf("Custom")) {
         operand.kind = Operand::Custom;
         StringRef hook = d->getValueAsString("Hook");
@@ -209,7 +217,7 @@ public:
       op.lowering = body->getValueAsString("Function").str();
       return;
     }
-    op.scalarText = body->getValueAsString("Expr").str();
+    op.scalarText = oneLine(body->getValueAsString("Expr"));
     op.scalar = parse(op.scalarText, "scalar body");
     StringSet<> lets;
     checkScalar(*op.scalar, lets);
@@ -234,6 +242,23 @@ public:
       if (!covered[i])
         PrintFatalError(def, "op '" + op.mnemonic + "' has no bad sample for constraint " +
                                  op.mnemonic + "_c" + Twine(i + 1) + ": " + op.constraints[i]);
+  }
+
+  void readFolds() {
+    for (const Record *r : def->getValueAsListOfDefs("identities")) {
+      auto number = [&](StringRef name) {
+        return unsigned(&findOperand(name, "identity") - op.operands.data());
+      };
+      double value;
+      StringRef text = r->getValueAsString("Number");
+      if (text.getAsDouble(value))
+        PrintFatalError(def, "op '" + op.mnemonic + "': identity with '" + text +
+                                 "', which is no number");
+      op.identities.push_back({number(r->getValueAsString("Same")),
+                               number(r->getValueAsString("Other")), text.str() + ".0"});
+    }
+    op.identityOnSameType = def->getValueAsBit("identityOnSameType");
+    op.folder = def->getValueAsString("folder").str();
   }
 
 private:
@@ -290,12 +315,31 @@ private:
                     "op '" + op.mnemonic + "': unknown name '" + name + "' in \"" + text + "\"");
   }
 
+  void checkChoice(const Expr &e, StringRef text) {
+    StringRef name = e.args[0].args[0].text;
+    const Attribute *attr = op.findAttr(name);
+    if (!attr || attr->type != "StrAttr")
+      PrintFatalError(def, "op '" + op.mnemonic + "': '" + name +
+                               "' is no string attribute of it, in \"" + text + "\"");
+  }
+
   // A derivative: values are tensors, attributes stand in keyword arguments.
   void checkDerivative(const Expr &e, StringRef text, StringSet<> &lets) {
+    if (isChoice(e)) {
+      checkChoice(e, text);
+      checkDerivative(e.args[1], text, lets);
+      checkDerivative(e.args[2], text, lets);
+      return;
+    }
     switch (e.kind) {
     case Expr::Number:
     case Expr::Bool:
       return;
+    case Expr::Word:
+      PrintFatalError(def, "op '" + op.mnemonic +
+                               "': a word is compared with an attribute only, "
+                               "in \"" +
+                               text + "\"");
     case Expr::List:
       for (const Expr &a : e.args)
         checkDerivative(a, text, lets);
@@ -356,6 +400,8 @@ private:
         checkAttribute(a, text, lets);
       return;
     }
+    if (e.kind == Expr::Word)
+      return;
     if (e.kind == Expr::Name && !op.findAttr(e.text))
       PrintFatalError(def, "op '" + op.mnemonic + "': '" + e.text +
                                "' is no attribute of it, in \"" + text + "\"");
@@ -364,6 +410,12 @@ private:
 
   void checkScalar(const Expr &e, StringSet<> &lets) {
     StringRef text = op.scalarText;
+    if (isChoice(e)) {
+      checkChoice(e, text);
+      checkScalar(e.args[1], lets);
+      checkScalar(e.args[2], lets);
+      return;
+    }
     switch (e.kind) {
     case Expr::Number:
     case Expr::Bool:
@@ -377,6 +429,7 @@ private:
       lets.insert(e.text);
       checkScalar(e.args[1], lets);
       return;
+    case Expr::Word:
     case Expr::List:
     case Expr::Member:
       PrintFatalError(def, "op '" + op.mnemonic + "': a scalar body has numbers only, in \"" +
@@ -414,6 +467,7 @@ Dialect readDialect(const RecordKeeper &records) {
     reader.readDerivatives();
     reader.readBody();
     reader.readSamples();
+    reader.readFolds();
   }
   // In the order of the files, so that generated text follows the definitions.
   llvm::sort(dialect.ops, [](const auto &a, const auto &b) {

@@ -22,6 +22,7 @@ struct Operand {
   const llvm::Record *derivative = nullptr;
   enum DerivativeKind { Expression, Custom, NonDifferentiable } kind = NonDifferentiable;
   std::unique_ptr<Expr> expr;
+  std::string text; ///< the expression, on one line
   bool mayOverwrite = false;
   bool saved = false; ///< its value is read by some derivative
 };
@@ -36,6 +37,12 @@ struct Attribute {
 struct Result {
   std::string name;
   bool saved = false;
+};
+
+/// The result is operand `same` where operand `other` is `number` everywhere.
+struct Identity {
+  unsigned same, other;
+  std::string number; ///< a C++ double
 };
 
 /// Everything a record says, checked: a mistake ends the program with the record's file and line.
@@ -58,6 +65,9 @@ struct OpDef {
   };
   std::vector<Sample> samples;
   std::string hook; ///< of Custom derivatives
+  std::vector<Identity> identities;
+  bool identityOnSameType = false;
+  std::string folder;
 
   explicit OpDef(const llvm::Record *def) : def(def), op(*def) {}
   const Operand *findOperand(llvm::StringRef name) const;

@@ -7,6 +7,7 @@
 #include "quern/Conversion/QuernToLinalg/LoweringBuilder.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "quern/Dialect/Kernel/IR/Kernel.h"
 
@@ -204,6 +205,31 @@ Value LoweringBuilder::toIndex(Scalar s) {
 }
 Value LoweringBuilder::constantIndex(int64_t v) {
   return arith::ConstantIndexOp::create(b, loc, v);
+}
+Value LoweringBuilder::addIndex(Value x, Value y) {
+  return b.createOrFold<arith::AddIOp>(loc, x, y);
+}
+Value LoweringBuilder::subIndex(Value x, Value y) {
+  return b.createOrFold<arith::SubIOp>(loc, x, y);
+}
+Value LoweringBuilder::mulIndex(Value x, Value y) {
+  return b.createOrFold<arith::MulIOp>(loc, x, y);
+}
+
+Scalar LoweringBuilder::choose(Value condition, llvm::function_ref<Scalar()> then,
+                               llvm::function_ref<Scalar()> otherwise) {
+  Type dtype;
+  auto side = [&](llvm::function_ref<Scalar()> make) {
+    return [&, make](OpBuilder &inner, Location) {
+      OpBuilder::InsertionGuard guard(b);
+      b.restoreInsertionPoint(inner.saveInsertionPoint());
+      Scalar value = make();
+      dtype = value.dtype;
+      scf::YieldOp::create(b, loc, value.value);
+    };
+  };
+  auto choice = scf::IfOp::create(b, loc, condition, side(then), side(otherwise));
+  return Scalar(choice.getResult(0), dtype);
 }
 
 } // namespace quern

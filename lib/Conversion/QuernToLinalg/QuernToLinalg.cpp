@@ -6,6 +6,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "quern/Conversion/QuernToLinalg/LoweringBuilder.h"
 #include "quern/Dialect/Kernel/IR/Kernel.h"
@@ -111,7 +112,7 @@ struct QuernToLinalgPass : PassWrapper<QuernToLinalgPass, OperationPass<>> {
   }
   void getDependentDialects(DialectRegistry &registry) const override {
     registry.insert<arith::ArithDialect, kernel::KernelDialect, linalg::LinalgDialect,
-                    math::MathDialect, tensor::TensorDialect>();
+                    math::MathDialect, scf::SCFDialect, tensor::TensorDialect>();
   }
   void runOnOperation() override {
     auto result = getOperation()->walk([](Operation *op) {

@@ -82,6 +82,14 @@ public:
   Scalar fromIndex(mlir::Value index, mlir::Type dtype = {});
   mlir::Value toIndex(Scalar s);
   mlir::Value constantIndex(int64_t v);
+  /// Index arithmetic.
+  mlir::Value addIndex(mlir::Value x, mlir::Value y);
+  mlir::Value subIndex(mlir::Value x, mlir::Value y);
+  mlir::Value mulIndex(mlir::Value x, mlir::Value y);
+  /// One of two scalars of the same dtype; only the chosen side is evaluated, so that an element
+  /// which is not there is not read.
+  Scalar choose(mlir::Value condition, llvm::function_ref<Scalar()> then,
+                llvm::function_ref<Scalar()> otherwise);
 
   /// The map of an operand that broadcasts into `dims`: constant 0 where its dim is known 1.
   mlir::AffineMap broadcastMap(mlir::Value operand, llvm::ArrayRef<Dim> dims);

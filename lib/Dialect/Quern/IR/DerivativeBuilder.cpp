@@ -53,17 +53,17 @@ void DerivativeBuilder::set(unsigned i, Term term, unsigned element) {
   auto type = cast<RankedTensorType>(operand.getType());
   Value value = materialize(term, type.getElementType());
   SmallVector<Dim> have = shape(value), want = getDims(type);
-  if (have != want) {
-    // A gradient of fewer elements (a number, a row) is a broadcast; of more, a sum.
-    Facts facts;
-    bool same = have.size() == want.size();
-    for (size_t k = 0; same && k < have.size(); ++k)
-      same = facts.decide(Condition::eq(have[k], want[k])) == Truth::True;
-    if (!same && have.size() < want.size())
-      value = create("expand", {value}, {b.getNamedAttr("size", attr(want))});
-    else if (!same)
-      value = create("sum_to_size", {value}, {b.getNamedAttr("size", attr(want))});
+  // A gradient of fewer elements (a number, a row) is a broadcast; of more, a sum.
+  Facts facts;
+  bool fewer = have.size() < want.size(), same = have.size() == want.size();
+  for (size_t k = 0; k < std::min(have.size(), want.size()); ++k) {
+    Dim h = have[have.size() - 1 - k], w = want[want.size() - 1 - k];
+    bool equal = facts.decide(Condition::eq(h, w)) == Truth::True;
+    same &= equal;
+    fewer |= !equal && h.isConstant(1);
   }
+  if (!same)
+    value = create(fewer ? "expand" : "sum_to_size", {value}, {b.getNamedAttr("size", attr(want))});
   unsigned flat = values.getBeginOperandIndex() + element;
   gradients[flat] = value;
 }
@@ -75,6 +75,13 @@ Value DerivativeBuilder::create(StringRef mnemonic, ArrayRef<OperandGroup> opera
   // verification rather than here.
   if (failed(created))
     llvm::report_fatal_error("internal: a derivative rule made an ill-typed op");
+  // A view to the same size, a product with 1: rules need not look for these.
+  SmallVector<OpFoldResult, 1> folded;
+  if ((*created)->getNumResults() == 1 && succeeded((*created)->fold(folded)) && folded.size() == 1)
+    if (auto value = dyn_cast<Value>(folded[0])) {
+      (*created)->erase();
+      return value;
+    }
   return (*created)->getResult(result);
 }
 
@@ -95,7 +102,8 @@ Term DerivativeBuilder::call(StringRef mnemonic, ArrayRef<Term> operands,
     groups.push_back(materialize(t, dtype));
   SmallVector<NamedAttribute> named;
   for (auto [name, value] : attrs)
-    named.push_back(b.getNamedAttr(name, value));
+    if (value)
+      named.push_back(b.getNamedAttr(name, value));
   return Term(create(mnemonic, groups, named));
 }
 

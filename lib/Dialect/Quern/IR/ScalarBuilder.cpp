@@ -8,6 +8,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/BuiltinTypes.h"
+#include "llvm/ADT/APSInt.h"
 #include <cmath>
 
 using namespace mlir;
@@ -50,11 +51,15 @@ Scalar ScalarBuilder::materialize(Scalar x, Type to) {
   if (auto f = dyn_cast<FloatType>(type)) {
     attr = b.getFloatAttr(f, x.integer ? double(*x.integer) : x.number);
   } else {
-    int64_t v = x.integer ? *x.integer : int64_t(x.number);
+    // As `cast`: floats saturate and NaN gives 0, integers wrap.
+    llvm::APSInt v(width(type), isUnsigned(to));
     if (isBool(type))
       v = x.integer ? *x.integer != 0 : x.number != 0;
-    attr = b.getIntegerAttr(type, APInt(width(type), uint64_t(v), /*isSigned=*/true,
-                                        /*implicitTrunc=*/true));
+    else if (x.integer)
+      v = APInt(width(type), uint64_t(*x.integer), /*isSigned=*/true, /*implicitTrunc=*/true);
+    else if (bool exact; !std::isnan(x.number))
+      APFloat(x.number).convertToInteger(v, APFloat::rmTowardZero, &exact);
+    attr = b.getIntegerAttr(type, v);
   }
   return Scalar(arith::ConstantOp::create(b, loc, attr), to);
 }

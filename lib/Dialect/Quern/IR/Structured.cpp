@@ -8,16 +8,52 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "mlir/IR/Builders.h"
-#include "mlir/IR/BuiltinTypes.h"
-#include "mlir/IR/OpImplementation.h"
-#include "quern/Dialect/Quern/IR/Quern.h"
+#include "mlir/IR/Matchers.h"
+#include "quern/Dialect/Quern/IR/Ops/Creation.h"
+#include <cmath>
 
 using namespace mlir;
 
 namespace quern {
 
 static constexpr StringLiteral segmentSizes = "operandSegmentSizes";
+
+/// What is wrong with a call before its meta function can be asked; "" if nothing. `counts`: the
+/// number of values for each declared operand.
+static std::string checkCall(const OpRecord &record, ArrayRef<size_t> counts,
+                             DictionaryAttr attrs) {
+  auto text = [&](const Twine &message) { return ("'" + record.name + "' op " + message).str(); };
+  if (counts.size() != record.operands.size())
+    return text("expected " + Twine(record.operands.size()) + " operands, got " +
+                Twine(counts.size()));
+  for (auto [operand, count] : llvm::zip(record.operands, counts))
+    if ((operand.arity == Arity::Required && count != 1) ||
+        (operand.arity == Arity::Optional && count > 1))
+      return text("expected one value for " + operand.name + ", got " + Twine(count));
+  for (const AttrRecord &attr : record.attrs)
+    if (!attr.optional && attr.defaultValue.empty() && !(attrs && attrs.get(attr.name)))
+      return text("expected attribute " + attr.name);
+  return "";
+}
+
+/// The same for a call in IR: also operands that are no tensors and attributes of a wrong kind.
+static LogicalResult checkCall(const OpRecord &record, ArrayRef<ValueRange> groups,
+                               OperationName name, NamedAttrList attrs,
+                               llvm::function_ref<InFlightDiagnostic()> emitError) {
+  SmallVector<size_t> counts;
+  for (ValueRange group : groups.drop_back())
+    counts.push_back(group.size());
+  if (std::string error = checkCall(record, counts, attrs.getDictionary(name.getContext()));
+      !error.empty())
+    return emitError() << error;
+  for (size_t i = 0; i < groups.size(); ++i)
+    for (Value value : groups[i])
+      if (!isa<RankedTensorType>(value.getType()))
+        return emitError() << "'" << record.name << "' op expected "
+                           << (i < counts.size() ? record.operands[i].name : "into")
+                           << " to be a ranked tensor, got " << value.getType();
+  return name.verifyInherentAttrs(attrs, emitError);
+}
 
 /// Whether the op stores its segment sizes: `into` is a list, so any other open number needs them.
 static bool hasSegmentSizes(const OpRecord &record) {
@@ -54,21 +90,48 @@ ParseResult detail::parseStructuredOp(const OpRecord &record, OpAsmParser &parse
   segments.push_back(operands.size() - before);
 
   SMLoc loc = parser.getCurrentLocation();
-  FunctionType type;
-  if (parser.parseOptionalAttrDict(result.attributes) || parser.parseColonType(type))
+  SmallVector<Type> types, resultTypes;
+  if (parser.parseOptionalAttrDict(result.attributes) || parser.parseColon() ||
+      parser.parseLParen())
     return failure();
-  if (type.getNumInputs() != operands.size())
+  if (failed(parser.parseOptionalRParen()) && (parser.parseTypeList(types) || parser.parseRParen()))
+    return failure();
+  if (types.size() != operands.size())
     return parser.emitError(loc) << "expected " << operands.size() << " operand types, got "
-                                 << type.getNumInputs();
-  if (parser.resolveOperands(operands, type.getInputs(), loc, result.operands))
+                                 << types.size();
+  if (parser.resolveOperands(operands, types, loc, result.operands))
     return failure();
   if (size_t into = segments.back(); into && into != record.results.size())
     return parser.emitError(loc) << "expected a destination for each of " << record.results.size()
                                  << " results, got " << into;
-  result.addTypes(type.getResults());
   if (hasSegmentSizes(record))
     result.addAttribute(segmentSizes, parser.getBuilder().getDenseI32ArrayAttr(segments));
-  return success();
+  if (succeeded(parser.parseOptionalArrow())) {
+    if (succeeded(parser.parseOptionalLParen())
+            ? parser.parseTypeList(resultTypes) || parser.parseRParen()
+            : failed(parser.parseType(resultTypes.emplace_back())))
+      return failure();
+    result.addTypes(resultTypes);
+    return success();
+  }
+  // Result types may be left out: the meta function knows them.
+  SmallVector<ValueRange> groups;
+  ValueRange rest = result.operands;
+  for (int32_t segment : segments) {
+    groups.push_back(rest.take_front(segment));
+    rest = rest.drop_front(segment);
+  }
+  MLIRContext *ctx = parser.getContext();
+  if (failed(checkCall(record, groups, result.name, result.attributes,
+                       [&] { return parser.emitError(parser.getNameLoc()); })))
+    return failure();
+  return inferStructuredOp(record, ctx, parser.getEncodedSourceLoc(parser.getNameLoc()), groups,
+                           result.attributes.getDictionary(ctx), result.types);
+}
+
+static DictionaryAttr getDefaults(Operation *op) {
+  const OpRecord &record = cast<StructuredOp>(op).getOpRecord();
+  return record.defaults ? cast<DictionaryAttr>(record.defaults(op->getName())) : DictionaryAttr();
 }
 
 void detail::printStructuredOp(Operation *op, OpAsmPrinter &printer) {
@@ -89,16 +152,79 @@ void detail::printStructuredOp(Operation *op, OpAsmPrinter &printer) {
   if (!structured.getDestinations().empty())
     printer << " into " << structured.getDestinations();
   SmallVector<NamedAttribute> attrs;
-  MLIRContext *ctx = op->getContext();
-  NamedAttrList defaults;
-  op->getName().populateInherentAttrs(op, defaults);
+  auto usual = getDefaults(op);
   for (NamedAttribute attr : op->getAttrDictionary())
-    if (attr.getName() != segmentSizes)
+    if (attr.getName() != segmentSizes && !(usual && usual.get(attr.getName()) == attr.getValue()))
       attrs.push_back(attr);
-  (void)ctx;
   printer.printOptionalAttrDict(attrs);
   printer << " : ";
   printer.printFunctionalType(op);
+}
+
+//===----------------------------------------------------------------------===//
+// Folds
+//===----------------------------------------------------------------------===//
+
+/// Whether a value is this number everywhere.
+static bool isNumber(Value value, double wanted) {
+  TypedAttr number;
+  if (auto full = value.getDefiningOp<FullOp>()) {
+    number = full.getFillValue();
+  } else {
+    DenseElementsAttr dense;
+    if (!matchPattern(value, m_Constant(&dense)) || !dense.isSplat())
+      return false;
+    number = dense.getSplatValue<TypedAttr>();
+  }
+  if (!isa<FloatType>(cast<RankedTensorType>(value.getType()).getElementType()))
+    return Scalar(number).number == wanted;
+  double found = Scalar(number).number;
+  return found == wanted && std::signbit(found) == std::signbit(wanted);
+}
+
+static bool hasDefaults(Operation *op) {
+  DictionaryAttr usual = getDefaults(op);
+  return llvm::all_of(cast<StructuredOp>(op).getOpRecord().attrs, [&](const AttrRecord &attr) {
+    return usual && op->getAttr(attr.name) == usual.get(attr.name);
+  });
+}
+
+OpFoldResult detail::foldStructuredOp(Operation *op) {
+  auto structured = cast<StructuredOp>(op);
+  // `add %a, 0 into %d` must still write.
+  if (!structured.getDestinations().empty())
+    return {};
+  const OpRecord &record = structured.getOpRecord();
+  Type type = op->getResult(0).getType();
+  auto known = [&] {
+    return llvm::none_of(getDims(cast<RankedTensorType>(type)),
+                         [](Dim d) { return d.isUnknown(); });
+  };
+  if (record.identityOnSameType && op->getOperand(0).getType() == type && known())
+    return op->getOperand(0);
+  for (const IdentityRecord &identity : record.identities) {
+    Value same = structured.getOperandGroup(identity.same).front();
+    Value other = structured.getOperandGroup(identity.other).front();
+    // No check may get lost with the op.
+    if (same.getType() != type || !hasDefaults(op) || !known())
+      continue;
+    if (isNumber(other, identity.number) && runMeta(op).undecided.empty())
+      return same;
+  }
+  return record.folder ? OpFoldResult(record.folder(op)) : OpFoldResult();
+}
+
+TypedAttr detail::numberAttr(Builder builder, int64_t value) {
+  return builder.getI64IntegerAttr(value);
+}
+TypedAttr detail::numberAttr(Builder builder, int value) {
+  return builder.getI64IntegerAttr(value);
+}
+TypedAttr detail::numberAttr(Builder builder, double value) {
+  return builder.getF64FloatAttr(value);
+}
+TypedAttr detail::numberAttr(Builder builder, bool value) {
+  return cast<TypedAttr>(builder.getBoolAttr(value));
 }
 
 //===----------------------------------------------------------------------===//
@@ -241,23 +367,6 @@ MetaResult runMeta(Operation *op, const Facts *facts) {
   return cast<StructuredOp>(op).getOpRecord().meta(op->getContext(), getMetaInputs(op), facts);
 }
 
-/// What is wrong with a call before its meta function can be asked; "" if nothing.
-static std::string checkCall(const OpRecord &record, ArrayRef<size_t> counts,
-                             DictionaryAttr attrs) {
-  auto text = [&](const Twine &message) { return ("'" + record.name + "' op " + message).str(); };
-  if (counts.size() != record.operands.size())
-    return text("expected " + Twine(record.operands.size()) + " operands, got " +
-                Twine(counts.size()));
-  for (auto [operand, count] : llvm::zip(record.operands, counts))
-    if ((operand.arity == Arity::Required && count != 1) ||
-        (operand.arity == Arity::Optional && count > 1))
-      return text("expected one value for " + operand.name + ", got " + Twine(count));
-  for (const AttrRecord &attr : record.attrs)
-    if (!attr.optional && attr.defaultValue.empty() && !(attrs && attrs.get(attr.name)))
-      return text("expected attribute " + attr.name);
-  return "";
-}
-
 MetaResult meta::infer(MLIRContext *ctx, StringRef name, const MetaInputs &inputs,
                        const Facts *facts) {
   MetaResult result;
@@ -286,44 +395,32 @@ FailureOr<Operation *> tryCreate(OpBuilder &builder, Location loc, StringRef mne
   const OpRecord *record = lookupOpRecord(mnemonic);
   if (!record)
     return emitError(loc) << "unknown op 'quern." << mnemonic << "'";
-  SmallVector<size_t> counts;
-  for (const OperandGroup &group : operands)
-    counts.push_back(group.size());
-  // Operands may be left out at the end.
-  while (counts.size() < record->operands.size() &&
-         record->operands[counts.size()].arity != Arity::Required)
-    counts.push_back(0);
-  DictionaryAttr dictionary = builder.getDictionaryAttr(attrs);
-  if (std::string error = checkCall(*record, counts, dictionary); !error.empty())
-    return emitError(loc) << error;
-
+  if (operands.size() > record->operands.size())
+    return emitError(loc) << "'" << record->name << "' op expected " << record->operands.size()
+                          << " operands, got " << operands.size();
   SmallVector<ValueRange> groups;
   SmallVector<Value> flat;
   SmallVector<int32_t> segments;
-  for (auto [i, operand] : llvm::enumerate(record->operands)) {
-    if (i < operands.size()) {
-      for (Value value : operands[i])
-        if (!isa<RankedTensorType>(value.getType()))
-          return emitError(loc) << "'" << record->name << "' op expected " << operand.name
-                                << " to be a ranked tensor, got " << value.getType();
-      groups.push_back(ArrayRef<Value>(operands[i]));
-    } else {
-      groups.push_back({});
-    }
+  for (size_t i = 0; i < record->operands.size(); ++i) {
+    // Operands may be left out at the end.
+    groups.push_back(i < operands.size() ? ValueRange(ArrayRef<Value>(operands[i])) : ValueRange());
     llvm::append_range(flat, groups.back());
     segments.push_back(groups.back().size());
   }
   groups.push_back(into);
   llvm::append_range(flat, into);
   segments.push_back(into.size());
-
-  SmallVector<Type> types;
-  if (failed(
-          detail::inferStructuredOp(*record, builder.getContext(), loc, groups, dictionary, types)))
-    return failure();
-  OperationState state(loc, record->name, flat, types, attrs);
+  OperationState state(loc, record->name, flat, {}, attrs);
   if (hasSegmentSizes(*record))
     state.addAttribute(segmentSizes, builder.getDenseI32ArrayAttr(segments));
+  if (failed(
+          checkCall(*record, groups, state.name, state.attributes, [&] { return emitError(loc); })))
+    return failure();
+
+  if (failed(detail::inferStructuredOp(*record, builder.getContext(), loc, groups,
+                                       state.attributes.getDictionary(builder.getContext()),
+                                       state.types)))
+    return failure();
   return builder.create(state);
 }
 

@@ -66,6 +66,7 @@ public:
 
   /// Attributes from C++ values.
   mlir::Attribute attr(int64_t v);
+  mlir::Attribute attr(uint64_t v) { return attr(int64_t(v)); } // as ODS returns an I64Attr
   mlir::Attribute attr(bool v);
   mlir::Attribute attr(double v);
   mlir::Attribute attr(llvm::StringRef v);
@@ -76,6 +77,10 @@ public:
   mlir::Attribute attr(llvm::ArrayRef<Dim> v);
   mlir::Attribute attr(const llvm::SmallVector<Dim> &v) { return attr(llvm::ArrayRef(v)); }
   mlir::Attribute attr(mlir::TypedAttr v) { return v; }
+  /// Null, which `call` leaves out, for an optional attribute that is not there.
+  template <typename T> mlir::Attribute attr(std::optional<T> v) {
+    return v ? attr(*v) : mlir::Attribute();
+  }
 
   /// The sizes of a value: reads nothing of it.
   llvm::SmallVector<Dim> shape(mlir::Value v);

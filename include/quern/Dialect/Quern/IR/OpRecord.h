@@ -67,6 +67,12 @@ struct SampleRecord {
   llvm::StringRef message; ///< "" for a good call
 };
 
+/// The result is operand `same` where operand `other` is `number` everywhere.
+struct IdentityRecord {
+  unsigned same, other;
+  double number;
+};
+
 /// What a meta function is given: the operands by declaration, and the attributes.
 struct MetaInputs {
   llvm::SmallVector<llvm::SmallVector<TensorMeta, 1>> operands;
@@ -89,6 +95,8 @@ struct OpRecord {
   llvm::ArrayRef<SampleRecord> samples;
   llvm::StringRef scalarText; ///< the expression, or ""
   llvm::StringRef lowering;   ///< name of the lowering function, or ""
+  llvm::ArrayRef<IdentityRecord> identities;
+  bool identityOnSameType; ///< the result is `self` where their types are equal
 
   /// Runs the meta function.
   MetaResult (*meta)(mlir::MLIRContext *, const MetaInputs &, const Facts *);
@@ -96,6 +104,10 @@ struct OpRecord {
   Scalar (*scalar)(mlir::Operation *, ScalarBuilder &, llvm::ArrayRef<Scalar> inputs);
   /// Builds the gradients of the operands that are wanted.
   void (*derivative)(mlir::Operation *, DerivativeBuilder &);
+  /// The op's own fold; null when it has none.
+  mlir::Value (*folder)(mlir::Operation *);
+  /// The attributes that have defaults, as a dictionary; null when none has.
+  mlir::Attribute (*defaults)(mlir::OperationName);
 };
 
 /// The record of a structured op; null for any other op.
@@ -150,7 +162,14 @@ namespace detail {
 // What the generated members of op classes call.
 mlir::ParseResult parseStructuredOp(const OpRecord &record, mlir::OpAsmParser &parser,
                                     mlir::OperationState &result);
+/// Attributes that have their default are left out.
 void printStructuredOp(mlir::Operation *op, mlir::OpAsmPrinter &printer);
+mlir::OpFoldResult foldStructuredOp(mlir::Operation *op);
+/// A number as an attribute: i64, f64 or bool.
+mlir::TypedAttr numberAttr(mlir::Builder builder, int64_t value);
+mlir::TypedAttr numberAttr(mlir::Builder builder, int value);
+mlir::TypedAttr numberAttr(mlir::Builder builder, double value);
+mlir::TypedAttr numberAttr(mlir::Builder builder, bool value);
 mlir::LogicalResult inferStructuredOp(const OpRecord &record, mlir::MLIRContext *ctx,
                                       std::optional<mlir::Location> loc,
                                       llvm::ArrayRef<mlir::ValueRange> groups,

@@ -58,6 +58,7 @@ def Quern_ScalarAttr : Attr<CPred<"::llvm::isa<::mlir::IntegerAttr, ::mlir::Floa
   let storageType = "::mlir::TypedAttr";
   let returnType = "::mlir::TypedAttr";
   let convertFromStorage = "$_self";
+  let constBuilderCall = "::quern::detail::numberAttr($_builder, $0)";
   let valueType = AnyType;
 }
 /// One size: `#quern.dim<S - 1>`.
@@ -65,7 +66,7 @@ def Quern_DimAttr : Attr<CPred<"::llvm::isa<::quern::DimAttr>($_self)">, "a size
   let storageType = "::quern::DimAttr";
   let returnType = "::quern::Dim";
   let convertFromStorage = "::quern::Dim($_self)";
-  let constBuilderCall = "$0.getAttr()";
+  let constBuilderCall = "($0).getAttr()";
 }
 /// A list of sizes: `#quern.dims<B, 384>`.
 def Quern_DimsAttr : Attr<CPred<"::llvm::isa<::quern::DimsAttr>($_self)">, "a list of sizes"> {
@@ -106,6 +107,14 @@ class NotInPlace<string reason> : InPlaceRule {
   string Reason = reason;
 }
 
+/// A fold: the result is operand `same` where operand `other` is `number` everywhere and every
+/// attribute has its default. (`-0`: the float that adds nothing, to -0 either; 0 for integers.)
+class Identity<string same, string other, string number> {
+  string Same = same;
+  string Other = other;
+  string Number = number;
+}
+
 /// How kernels see the op; each class has its schedulers.
 class FusionClass<string name> {
   string Name = name;
@@ -132,8 +141,9 @@ class Lowering<string function> : Body {
   string Function = function;
 }
 
-/// A call that works, in the samples' notation: `mm(f32[2,3], f32[3,4])`, attributes by name,
-/// `_` for an operand left out, `[f32[2], f32[3]]` for a list.
+/// A call that works and its result, in the samples' notation: `mm(f32[2,3], f32[3,4]) -> f32[2,4]`,
+/// attributes by name (`dim=[0,1]`, `dtype=bool`, `approximate=tanh`), `_` for an operand left out,
+/// `[f32[2], f32[3]]` for a list.
 class Sample<string call> {
   string Call = call;
 }
@@ -156,6 +166,7 @@ class Quern_Op<string mnemonic, list<Trait> traits = []>
   let arguments = !con(args, (ins Variadic<AnyRankedTensor>:$into));
   let results = (outs AnyRankedTensor:$result);
   let hasCustomAssemblyFormat = 1;
+  let hasFolder = 1; // generated: the three fields on folds below; never with a destination
   // The stock verifier infers again without facts: same dtype and rank, no dim known different.
   let extraClassDeclaration = [{
     static bool isCompatibleReturnTypes(::mlir::TypeRange inferred, ::mlir::TypeRange actual) {
@@ -173,6 +184,11 @@ class Quern_Op<string mnemonic, list<Trait> traits = []>
   Body body = ?;
   list<Sample> samples = ?;
   list<BadSample> badSamples = ?;
+  list<Identity> identities = [];
+  /// A fold: the result is `self`, the first operand, where both have the same type of known sizes.
+  bit identityOnSameType = 0;
+  /// A fold in C++, `Value quern::fold::<folder>(<Op>)` beside the op: null where nothing folds.
+  string folder = "";
 }
 
 #endif // QUERN_STRUCTUREDOP_TD
