@@ -5,11 +5,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "quern/Shape/Condition.h"
+#include "quern/Shape/DimStorage.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
 using llvm::raw_ostream;
+
+MLIR_DEFINE_EXPLICIT_TYPE_ID(quern::RangeAttr)
 
 namespace quern {
 
@@ -141,6 +144,55 @@ FailureOr<Condition> Condition::fromAttribute(Attribute attr) {
   if (name.getValue() != kindName(Kind::Or) || parts.empty())
     return failure();
   return anyOf(parts);
+}
+
+//===----------------------------------------------------------------------===//
+// Ranges
+//===----------------------------------------------------------------------===//
+
+RangeAttr RangeAttr::get(MLIRContext *ctx, const Facts::Range &range) {
+  return Base::get(ctx, std::tuple(range.min, range.max, range.divisor));
+}
+
+Facts::Range RangeAttr::getRange() const {
+  auto [min, max, divisor] = getImpl()->key;
+  return {min, max, divisor};
+}
+
+Attribute parseRangeAttr(AsmParser &parser) {
+  Facts::Range range;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseLess() || parser.parseInteger(range.min))
+    return {};
+  bool hasMax = false;
+  while (succeeded(parser.parseOptionalComma())) {
+    if (succeeded(parser.parseOptionalKeyword("mod"))) {
+      if (parser.parseInteger(range.divisor))
+        return {};
+      break;
+    }
+    if (hasMax || (failed(parser.parseOptionalKeyword("_")) &&
+                   parser.parseInteger(range.max.emplace())))
+      return {};
+    hasMax = true;
+  }
+  if (parser.parseGreater())
+    return {};
+  if (range.min < 0 || range.divisor < 1 || (range.max && *range.max < range.min)) {
+    parser.emitError(loc, "expected 0 <= least <= greatest and a divisor of at least 1");
+    return {};
+  }
+  return RangeAttr::get(parser.getContext(), range);
+}
+
+void printRangeAttr(RangeAttr attr, AsmPrinter &printer) {
+  Facts::Range range = attr.getRange();
+  printer << '<' << range.min;
+  if (range.max)
+    printer << ", " << *range.max;
+  if (range.divisor != 1)
+    printer << ", mod " << range.divisor;
+  printer << '>';
 }
 
 } // namespace quern

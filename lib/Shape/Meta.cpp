@@ -25,7 +25,7 @@ std::string dtypeName(Type type) {
 
 static std::string toText(const MetaArg &arg) {
   if (const Dim *dim = std::get_if<Dim>(&arg))
-    return dim->isUnknown() ? "?" : dim->str();
+    return !*dim || dim->isUnknown() ? "?" : dim->str();
   if (const Type *type = std::get_if<Type>(&arg))
     return dtypeName(*type);
   if (const int64_t *number = std::get_if<int64_t>(&arg))
@@ -55,33 +55,50 @@ static std::string fill(StringRef text, ArrayRef<MetaArg> args,
   return result;
 }
 
-static std::string constraintId(StringRef op, unsigned number) {
-  return (op + "_c" + Twine(number)).str();
-}
+static std::string idOf(StringRef op, StringRef rule) { return (op + "_" + rule).str(); }
 
 /// The whole message with its arguments still open.
-static std::string message(StringRef op, unsigned number, StringRef text) {
-  return ("'quern." + op + "' op " + constraintId(op, number) + ": " + text).str();
+static std::string message(StringRef op, StringRef rule, StringRef text) {
+  return ("'quern." + op + "' op " + idOf(op, rule) + ": " + text).str();
+}
+
+static std::string ruleOf(unsigned number) { return "c" + std::to_string(number); }
+
+std::string getMessage(const UndecidedCheck &check, ArrayRef<Dim> values) {
+  SmallVector<MetaArg> args(values.begin(), values.end());
+  return fill(check.text, args, toText);
+}
+
+void MetaContext::fail(StringRef rule, StringRef text, ArrayRef<MetaArg> args) {
+  if (!result.ok)
+    return;
+  result.ok = false;
+  result.error = fill(message(op, rule, text), args, toText);
 }
 
 bool MetaContext::check(unsigned number, bool condition, StringRef text, ArrayRef<MetaArg> args) {
-  if (condition || !result.ok)
-    return condition;
-  result.ok = false;
-  result.error = fill(message(op, number, text), args, toText);
-  return false;
+  if (!condition)
+    fail(ruleOf(number), text, args);
+  return condition;
 }
 
 bool MetaContext::check(unsigned number, const Condition &condition, StringRef text,
                         ArrayRef<MetaArg> args) {
+  return checkRule(ruleOf(number), condition, text, args);
+}
+
+bool MetaContext::checkRule(StringRef rule, const Condition &condition, StringRef text,
+                            ArrayRef<MetaArg> args) {
   Truth truth = decide(condition);
-  if (truth == Truth::False)
-    return check(number, false, text, args);
+  if (truth == Truth::False) {
+    fail(rule, text, args);
+    return false;
+  }
   if (truth == Truth::True || !condition.isCheckable() || !result.ok)
     return true;
 
-  UndecidedCheck undecided{constraintId(op, number), condition, "", {}};
-  undecided.text = fill(message(op, number, text), args, [&](const MetaArg &arg) {
+  UndecidedCheck undecided{idOf(op, rule), condition, "", {}};
+  undecided.text = fill(message(op, rule, text), args, [&](const MetaArg &arg) {
     const Dim *dim = std::get_if<Dim>(&arg);
     if (!dim || dim->isConstant() || dim->isUnknown())
       return toText(arg);

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "TestDialect.h"
+#include "mlir/AsmParser/AsmParser.h"
 #include <random>
 
 using namespace mlir;
@@ -203,6 +204,24 @@ TEST_F(ConditionTest, TextAndAttribute) {
       ArrayAttr::get(&ctx, {StringAttr::get(&ctx, "eq"), StringAttr::get(&ctx, "S")}))));
   EXPECT_FALSE(Condition::broadcastable(unknown(), sym("S")).isCheckable());
   EXPECT_TRUE(broadcastable("T", "S").isCheckable());
+}
+
+TEST_F(ConditionTest, RangeAttribute) {
+  for (std::string text : {"#quern.range<1, 64, mod 8>", "#quern.range<0>", "#quern.range<2, mod 4>",
+                           "#quern.range<0, 7>"}) {
+    auto attr = dyn_cast_or_null<RangeAttr>(parseAttribute(text, &ctx));
+    ASSERT_TRUE(attr) << text;
+    std::string printed;
+    llvm::raw_string_ostream(printed) << attr;
+    EXPECT_EQ(printed, text);
+    EXPECT_EQ(RangeAttr::get(&ctx, attr.getRange()), attr);
+  }
+  EXPECT_EQ(parseAttribute("#quern.range<1, _, mod 8>", &ctx),
+            parseAttribute("#quern.range<1, mod 8>", &ctx));
+  ScopedDiagnosticHandler quiet(&ctx, [](Diagnostic &) { return success(); });
+  for (std::string text : {"#quern.range<>", "#quern.range<-1>", "#quern.range<4, 3>",
+                           "#quern.range<1, mod 0>", "#quern.range<1, 2, 3>"})
+    EXPECT_FALSE(parseAttribute(text, &ctx)) << text;
 }
 
 /// Whatever is assumed and decided must agree with the numbers: random facts that

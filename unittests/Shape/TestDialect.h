@@ -24,19 +24,26 @@ public:
 
   explicit SizesDialect(mlir::MLIRContext *ctx)
       : Dialect(getDialectNamespace(), ctx, mlir::TypeID::get<SizesDialect>()) {
-    addAttributes<DimAttr, DimsAttr>();
+    addAttributes<DimAttr, DimsAttr, RangeAttr>();
   }
 
   mlir::Attribute parseAttribute(mlir::DialectAsmParser &parser, mlir::Type) const override {
     llvm::StringRef mnemonic;
     if (parser.parseKeyword(&mnemonic))
       return {};
+    if (mnemonic == RangeAttr::getMnemonic())
+      return parseRangeAttr(parser);
     return mnemonic == DimAttr::getMnemonic() ? parseDimAttr(parser) : parseDimsAttr(parser);
   }
 
   void printAttribute(mlir::Attribute attr, mlir::DialectAsmPrinter &printer) const override {
     if (auto dim = llvm::dyn_cast<DimAttr>(attr)) {
       printer << "dim<" << Dim(dim).str() << ">";
+      return;
+    }
+    if (auto range = llvm::dyn_cast<RangeAttr>(attr)) {
+      printer << "range";
+      printRangeAttr(range, printer);
       return;
     }
     printer << "dims";

@@ -125,5 +125,30 @@ private:
   llvm::StringSet<> otherKeys;
 };
 
+namespace detail {
+struct RangeAttrStorage;
+}
+
+/// What a function's signature promises of a size, `#quern.range<1, 64, mod 8>`: least,
+/// greatest (`_` or left out: no bound), a divisor. Functions carry a dictionary of them
+/// by symbol in `quern.dims`.
+class RangeAttr
+    : public mlir::Attribute::AttrBase<RangeAttr, mlir::Attribute, detail::RangeAttrStorage> {
+public:
+  using Base::Base;
+  static constexpr llvm::StringLiteral name = "quern.range";
+  static constexpr llvm::StringLiteral dialectName = "quern";
+  static constexpr llvm::StringLiteral getMnemonic() { return "range"; }
+  static RangeAttr get(mlir::MLIRContext *ctx, const Facts::Range &range);
+  Facts::Range getRange() const;
+};
+
+/// The dialect's hooks, brackets included.
+mlir::Attribute parseRangeAttr(mlir::AsmParser &parser);
+void printRangeAttr(RangeAttr attr, mlir::AsmPrinter &printer);
+
 } // namespace quern
+
+MLIR_DECLARE_EXPLICIT_TYPE_ID(quern::RangeAttr)
+
 #endif // QUERN_SHAPE_CONDITION_H

@@ -126,6 +126,10 @@ inline llvm::raw_ostream &operator<<(llvm::raw_ostream &os, Dim d) {
   return os;
 }
 
+inline mlir::Diagnostic &operator<<(mlir::Diagnostic &diagnostic, Dim d) {
+  return diagnostic << d.str();
+}
+
 /// The encoding of a tensor type: the names of its dynamic dims, in order:
 /// `tensor<?x384x?xf32, #quern.dims<B, 2*S+1>>`. It tolerates dims that became
 /// static (upstream folders keep the encoding): entries are matched to the

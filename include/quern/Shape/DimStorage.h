@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 ///
 /// \file
-/// The uniqued storage of `#quern.dim` and `#quern.dims`. Only the dialect that
+/// The uniqued storage of `#quern.dim`, `#quern.dims` and `#quern.range`. Only the dialect that
 /// registers the attributes and the engine itself include this.
 ///
 //===----------------------------------------------------------------------===//
@@ -13,7 +13,7 @@
 #define QUERN_SHAPE_DIMSTORAGE_H
 
 #include "mlir/IR/AttributeSupport.h"
-#include "quern/Shape/Dim.h"
+#include "quern/Shape/Condition.h"
 
 namespace quern::detail {
 
@@ -62,6 +62,23 @@ struct DimsAttrStorage : mlir::AttributeStorage {
   }
 
   KeyTy dims;
+};
+
+struct RangeAttrStorage : mlir::AttributeStorage {
+  using KeyTy = std::tuple<int64_t, std::optional<int64_t>, int64_t>;
+
+  explicit RangeAttrStorage(const KeyTy &key) : key(key) {}
+  bool operator==(const KeyTy &other) const { return key == other; }
+  static llvm::hash_code hashKey(const KeyTy &key) {
+    auto [min, max, divisor] = key;
+    return llvm::hash_combine(min, max.has_value(), max.value_or(0), divisor);
+  }
+  static RangeAttrStorage *construct(mlir::AttributeStorageAllocator &allocator,
+                                     const KeyTy &key) {
+    return new (allocator.allocate<RangeAttrStorage>()) RangeAttrStorage(key);
+  }
+
+  KeyTy key;
 };
 
 } // namespace quern::detail

@@ -43,6 +43,9 @@ struct UndecidedCheck {
   llvm::SmallVector<Dim> values; ///< the sizes that fill them
 };
 
+/// The message of a check with these sizes: `?` where one is unknown or null.
+std::string getMessage(const UndecidedCheck &check, llvm::ArrayRef<Dim> values);
+
 /// What a meta run yields.
 struct MetaResult {
   bool ok = true;
@@ -67,6 +70,9 @@ public:
   /// when known false: the function should return at once.
   bool check(unsigned number, const Condition &condition, llvm::StringRef text,
              llvm::ArrayRef<MetaArg> args = {});
+  /// The same for a rule that is no numbered constraint: `<op>_<rule>`.
+  bool checkRule(llvm::StringRef rule, const Condition &condition, llvm::StringRef text,
+                 llvm::ArrayRef<MetaArg> args = {});
   /// The same for a condition on dtypes, ranks and attributes.
   bool check(unsigned number, bool condition, llvm::StringRef text,
              llvm::ArrayRef<MetaArg> args = {});
@@ -87,6 +93,8 @@ public:
   MetaResult take() { return std::move(result); }
 
 private:
+  void fail(llvm::StringRef rule, llvm::StringRef text, llvm::ArrayRef<MetaArg> args);
+
   mlir::MLIRContext *ctx;
   llvm::StringRef op;
   Facts facts;

@@ -13,6 +13,62 @@
 
 include "mlir/Pass/PassBase.td"
 
+//===----------------------------------------------------------------------===//
+// Shapes
+//===----------------------------------------------------------------------===//
+
+def QuernPropagateShapes : Pass<"quern-propagate-shapes", "::mlir::ModuleOp"> {
+  let summary = "names every size: runs the meta functions over the program";
+  let description = [{
+    Free dims of a public function's arguments keep their names or get fresh ones (`s0`, `s1`, …);
+    every result type then says its sizes as expressions over them. Sizes that no expression can
+    say (data-dependent results, loop-carried sizes that vary, branch results that differ, results
+    of foreign ops) get a fresh name where they appear, by `kernel.bind_dims`.
+
+    A function that is called keeps a plain signature (`?`) and names its arguments inside; each
+    call's result sizes are the callee's expressions over the sizes that this call passes.
+
+    Ranges of sizes are read from the function's attribute
+    `quern.dims = {B = #quern.range<1, 64, mod 8>}`. A condition that is known false is an error.
+    Running the pass again changes nothing.
+  }];
+  let dependentDialects = ["::quern::QuernDialect", "::quern::kernel::KernelDialect"];
+}
+
+def QuernMaterializeGuards : Pass<"quern-materialize-guards", "::mlir::func::FuncOp"> {
+  let summary = "turns the conditions that are left for run time into kernel.guard ops";
+  let description = [{
+    Each condition of a meta function that neither types nor facts nor an earlier guard decide
+    becomes a `kernel.guard` with the constraint's id and text. Guards over sizes of the arguments
+    stand in the prologue of the function, others directly before their op. The signature's own
+    promises (one name at two dims, ranges) are guarded too. Run it before anything that removes
+    or moves ops.
+  }];
+  let dependentDialects = ["::quern::QuernDialect", "::quern::kernel::KernelDialect",
+                           "::mlir::arith::ArithDialect", "::mlir::tensor::TensorDialect"];
+}
+
+def QuernLowerDims : Pass<"quern-lower-dims", "::mlir::func::FuncOp"> {
+  let summary = "kernel.dim becomes arithmetic on the dims that bind its symbols";
+  let dependentDialects = ["::quern::QuernDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
+def QuernStripDims : Pass<"quern-strip-dims", "::mlir::ModuleOp"> {
+  let summary = "removes the names of sizes from types";
+  let description = [{
+    What clones code (inlining, unrolling) would make two sizes share one name. It runs on types
+    without names, and `quern-propagate-shapes` names them again. Arguments of functions that
+    nobody calls keep theirs.
+  }];
+  let dependentDialects = ["::quern::QuernDialect", "::quern::kernel::KernelDialect",
+                           "::mlir::arith::ArithDialect", "::mlir::tensor::TensorDialect"];
+}
+
+//===----------------------------------------------------------------------===//
+// Graphs
+//===----------------------------------------------------------------------===//
+
 
 def QuernAutodiff : Pass<"quern-autodiff", "::mlir::ModuleOp"> {
   let summary = "gradients of a function by the derivatives that its ops declare";

@@ -18,7 +18,7 @@ using namespace mlir;
 namespace quern {
 
 void QuernDialect::initialize() {
-  addAttributes<DimAttr, DimsAttr>();
+  addAttributes<DimAttr, DimsAttr, RangeAttr>();
 #define QUERN_FAMILY(Family) add##Family##Ops();
 #include "quern/Dialect/Quern/IR/Families.inc"
 }
@@ -32,6 +32,8 @@ Attribute QuernDialect::parseAttribute(DialectAsmParser &parser, Type) const {
     return parseDimAttr(parser);
   if (mnemonic == DimsAttr::getMnemonic())
     return parseDimsAttr(parser);
+  if (mnemonic == RangeAttr::getMnemonic())
+    return parseRangeAttr(parser);
   parser.emitError(loc) << "unknown attribute #quern." << mnemonic;
   return {};
 }
@@ -40,6 +42,11 @@ void QuernDialect::printAttribute(Attribute attr, DialectAsmPrinter &printer) co
   if (auto dims = dyn_cast<DimsAttr>(attr)) {
     printer << DimsAttr::getMnemonic();
     printDimsAttr(dims, printer);
+    return;
+  }
+  if (auto range = dyn_cast<RangeAttr>(attr)) {
+    printer << RangeAttr::getMnemonic();
+    printRangeAttr(range, printer);
     return;
   }
   printer << DimAttr::getMnemonic() << "<" << Dim(cast<DimAttr>(attr)) << ">";

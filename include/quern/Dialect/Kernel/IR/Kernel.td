@@ -123,7 +123,8 @@ def Kernel_GuardOp : Kernel_Op<"guard", [MemoryEffects<[MemWrite]>]> {
   let assemblyFormat = "$condition `,` $id $text (`(` $values^ `)`)? attr-dict";
 }
 
-def Kernel_DimOp : Kernel_Op<"dim", [Pure]> {
+// Not speculatable: it stays behind the op that binds its symbols.
+def Kernel_DimOp : Kernel_Op<"dim", [NoMemoryEffect]> {
   let summary = "the run-time value of a size expression over the function's symbols";
   let description = [{
     Its symbols are bound by the dims of the function's arguments (or by `bind_dims`), so the op

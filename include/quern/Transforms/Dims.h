@@ -1,0 +1,66 @@
+//===- Dims.h - Sizes over a function ---------------------------*- C++ -*-===//
+//
+// Part of Quern, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// What the passes share that name, check and compute sizes: where symbols are
+/// bound, what a function promises of them, what the checks of an op leave open.
+///
+//===----------------------------------------------------------------------===//
+#ifndef QUERN_TRANSFORMS_DIMS_H
+#define QUERN_TRANSFORMS_DIMS_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "quern/Dialect/Quern/IR/OpRecord.h"
+#include "llvm/ADT/DenseSet.h"
+
+namespace quern {
+
+/// The attribute of a function that gives ranges of symbols.
+inline constexpr llvm::StringLiteral dimRangesAttrName = "quern.dims";
+
+/// The ranges that the function promises; an attribute of another form is an error.
+mlir::FailureOr<Facts> getSignatureFacts(mlir::func::FuncOp func);
+
+/// Runs the meta function of a structured op, and adds what its result types and its
+/// destinations claim beyond it (`<op>_result`, `<op>_into`): the sizes must be equal.
+MetaResult runChecks(mlir::Operation *op, const Facts &facts);
+
+/// Where the symbols of a function are bound: each once, by a dim of an argument or
+/// of a `kernel.bind_dims`.
+class DimBindings {
+public:
+  struct Binding {
+    mlir::Value value;
+    unsigned dim;
+    /// Bound by an argument, or in the entry block by a bind_dims of one.
+    bool inPrologue;
+  };
+
+  /// Fails, with an error, where a symbol is bound twice, or used where it is not bound.
+  static mlir::FailureOr<DimBindings> get(mlir::func::FuncOp func);
+
+  const Binding *lookup(llvm::StringRef symbol) const;
+  /// Whether all of its symbols are known from the start of the function.
+  bool inPrologue(const Condition &condition) const;
+  /// The last bind_dims of an argument in the entry block, or null: the prologue starts behind.
+  mlir::Operation *getLastInPrologue() const { return lastInPrologue; }
+
+private:
+  llvm::StringMap<Binding> bindings;
+  mlir::Operation *lastInPrologue = nullptr;
+};
+
+/// Names of the functions that the module mentions: others call them, so their
+/// signatures carry no names of sizes.
+llvm::DenseSet<mlir::StringAttr> getCalledFunctions(mlir::ModuleOp module);
+
+/// Turns every kernel.dim of the function into arithmetic.
+mlir::LogicalResult lowerDims(mlir::func::FuncOp func);
+
+} // namespace quern
+
+#endif // QUERN_TRANSFORMS_DIMS_H

@@ -1,0 +1,185 @@
+//===- Dims.cpp - Sizes over a function -----------------------------------===//
+//
+// Part of Quern, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "quern/Transforms/Dims.h"
+#include "mlir/IR/Dominance.h"
+#include "quern/Dialect/Kernel/IR/Kernel.h"
+#include "quern/Dialect/Quern/IR/Quern.h"
+
+using namespace mlir;
+
+namespace quern {
+
+FailureOr<Facts> getSignatureFacts(func::FuncOp func) {
+  Facts facts;
+  Attribute attr = func->getAttr(dimRangesAttrName);
+  if (!attr)
+    return facts;
+  auto ranges = dyn_cast<DictionaryAttr>(attr);
+  for (NamedAttribute entry : ranges ? ranges.getValue() : ArrayRef<NamedAttribute>()) {
+    auto range = dyn_cast<RangeAttr>(entry.getValue());
+    if (!range)
+      return func.emitOpError("expected a #quern.range for size ")
+             << entry.getName().getValue() << " in " << dimRangesAttrName << ", got "
+             << entry.getValue();
+    facts.setRange(entry.getName(), range.getRange());
+  }
+  if (!ranges)
+    return func.emitOpError("expected ")
+           << dimRangesAttrName << " to be a dictionary, got " << attr;
+  return facts;
+}
+
+/// Adds the check that two sizes are equal, which `text` tells with {0} and {1}.
+static bool checkEqual(Operation *op, MetaResult &result, Facts &facts, StringRef id,
+                       const Twine &text, Dim a, Dim b) {
+  MetaContext context(op->getContext(), op->getName().stripDialect(), &facts);
+  bool ok = context.checkRule(id, Condition::eq(a, b), text.str(), {a, b});
+  MetaResult found = context.take();
+  if (!ok) {
+    result.ok = false;
+    result.error = found.error;
+    return false;
+  }
+  for (UndecidedCheck &check : found.undecided) {
+    facts.assume(check.condition);
+    result.undecided.push_back(std::move(check));
+  }
+  return true;
+}
+
+MetaResult runChecks(Operation *op, const Facts &facts) {
+  MetaResult result = runMeta(op, &facts);
+  if (!result.ok)
+    return result;
+  Facts known(&facts);
+  for (const UndecidedCheck &check : result.undecided)
+    known.assume(check.condition);
+
+  auto claim = [&](StringRef id, StringRef what, Value value, const TensorMeta &output) {
+    for (auto [i, dims] :
+         llvm::enumerate(llvm::zip(getDims(cast<RankedTensorType>(value.getType())), output.dims)))
+      if (!checkEqual(op, result, known, id,
+                      "expected " + what + " dim " + Twine(i) +
+                          " to equal the inferred size, got {0} and {1}",
+                      std::get<0>(dims), std::get<1>(dims)))
+        return false;
+    return true;
+  };
+  for (auto [value, output] : llvm::zip(op->getResults(), result.outputs))
+    if (!claim("result", output.name.empty() ? "result" : output.name, value, output))
+      return result;
+  for (auto [value, output] : llvm::zip(cast<StructuredOp>(op).getDestinations(), result.outputs))
+    if (!claim("into", "into", value, output))
+      return result;
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Bindings
+//===----------------------------------------------------------------------===//
+
+/// The symbols of types and attributes that an op uses.
+static void walkUsedSymbols(Operation *op, llvm::function_ref<void(StringRef)> fn) {
+  auto walkAttr = [&](Attribute attr) {
+    if (auto dim = dyn_cast_or_null<DimAttr>(attr))
+      Dim(dim).walkSymbols(fn);
+    else if (auto dims = dyn_cast_or_null<DimsAttr>(attr))
+      for (Dim d : dims.getDims())
+        d.walkSymbols(fn);
+  };
+  for (NamedAttribute attr : op->getAttrs())
+    walkAttr(attr.getValue());
+  if (isa<kernel::BindDimsOp>(op))
+    return;
+  for (Type type : op->getResultTypes())
+    if (auto tensor = dyn_cast<RankedTensorType>(type))
+      walkAttr(tensor.getEncoding());
+}
+
+FailureOr<DimBindings> DimBindings::get(func::FuncOp func) {
+  DimBindings result;
+  if (func.isExternal())
+    return result;
+  Block *entry = &func.getBody().front();
+  auto isArgument = [&](Value value) {
+    auto arg = dyn_cast<BlockArgument>(value);
+    return arg && arg.getOwner() == entry;
+  };
+
+  // A symbol that stands alone in a dim of an argument is bound by the first of them.
+  for (BlockArgument arg : func.getArguments())
+    if (auto type = dyn_cast<RankedTensorType>(arg.getType()))
+      for (auto [i, d] : llvm::enumerate(getDims(type)))
+        if (d.isSymbol())
+          result.bindings.insert({d.getSymbol(), {arg, unsigned(i), true}});
+
+  WalkResult walk = func.walk([&](kernel::BindDimsOp bind) {
+    SmallVector<Dim> source = getDims(bind.getSource().getType());
+    bool inPrologue = bind->getBlock() == entry && isArgument(bind.getSource());
+    if (inPrologue)
+      result.lastInPrologue = bind;
+    for (auto [i, d] : llvm::enumerate(getDims(bind.getType()))) {
+      if (d == source[i] || !d.isSymbol())
+        continue;
+      auto [it, isNew] =
+          result.bindings.insert({d.getSymbol(), {bind.getSource(), unsigned(i), inPrologue}});
+      if (isNew || (inPrologue && it->second.inPrologue))
+        continue;
+      bind.emitOpError("binds size ")
+          << d << " a second time; run quern-strip-dims before code is cloned";
+      return WalkResult::interrupt();
+    }
+    return WalkResult::advance();
+  });
+  if (walk.wasInterrupted())
+    return failure();
+
+  DominanceInfo dominance(func);
+  walk = func.walk([&](Operation *op) {
+    if (op == func)
+      return WalkResult::advance();
+    bool ok = true;
+    walkUsedSymbols(op, [&](StringRef symbol) {
+      const Binding *binding = result.lookup(symbol);
+      if (!ok || (binding && (binding->inPrologue || dominance.dominates(binding->value, op))))
+        return;
+      op->emitOpError("uses size ")
+          << Dim::symbol(op->getContext(), symbol)
+          << ", which no argument and no kernel.bind_dims before it binds";
+      ok = false;
+    });
+    return ok ? WalkResult::advance() : WalkResult::interrupt();
+  });
+  if (walk.wasInterrupted())
+    return failure();
+  return result;
+}
+
+const DimBindings::Binding *DimBindings::lookup(StringRef symbol) const {
+  auto it = bindings.find(symbol);
+  return it == bindings.end() ? nullptr : &it->second;
+}
+
+bool DimBindings::inPrologue(const Condition &condition) const {
+  bool known = true;
+  condition.walkSymbols([&](StringRef symbol) {
+    const Binding *binding = lookup(symbol);
+    known &= binding && binding->inPrologue;
+  });
+  return known;
+}
+
+llvm::DenseSet<StringAttr> getCalledFunctions(ModuleOp module) {
+  llvm::DenseSet<StringAttr> called;
+  module.walk([&](Operation *op) {
+    op->getAttrDictionary().walk(
+        [&](FlatSymbolRefAttr symbol) { called.insert(symbol.getAttr()); });
+  });
+  return called;
+}
+
+} // namespace quern
