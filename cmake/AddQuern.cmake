@@ -61,7 +61,7 @@ endfunction()
 # The one link interface to MLIR and LLVM. QUERN_MLIR_ROOTS is the list of what
 # Quern uses; the archives' own dependencies follow.
 set(QUERN_MLIR_ROOTS
-    MLIRAffineToStandard MLIRAffineDialect MLIRAffineUtils MLIRArithDialect MLIRArithTransforms
+    MLIRAffineToStandard MLIRAffineDialect MLIRAffineTransforms MLIRAffineUtils MLIRArithDialect MLIRArithTransforms
     MLIRArithToLLVM MLIRBufferizationDialect MLIRBufferizationTransforms MLIRBuiltinToLLVMIRTranslation
     MLIRControlFlowDialect MLIRControlFlowToLLVM MLIRConvertToLLVMPass MLIRFuncDialect MLIRFuncToLLVM
     MLIRFuncTransforms MLIRFuncInlinerExtension MLIRGPUDialect MLIRIndexToLLVM MLIRIR MLIRLLVMDialect

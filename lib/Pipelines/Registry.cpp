@@ -5,6 +5,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "quern/Pipelines/Registry.h"
+#include "mlir/Dialect/Affine/Transforms/Passes.h"
+#include "mlir/Dialect/Func/Extensions/InlinerExtension.h"
+#include "mlir/Transforms/Passes.h"
 #include "quern/Dialect/Kernel/IR/Kernel.h"
 #include "quern/Dialect/Quern/IR/Quern.h"
 #include "quern/Transforms/Passes.h"
@@ -15,17 +18,21 @@ void registerHostToLLVMPass();
 void registerQuernToLinalgPass();
 
 void registerDialects(mlir::DialectRegistry &registry) {
-  registry.insert<QuernDialect, kernel::KernelDialect, mlir::arith::ArithDialect,
-                  mlir::func::FuncDialect, mlir::linalg::LinalgDialect, mlir::math::MathDialect,
-                  mlir::memref::MemRefDialect, mlir::scf::SCFDialect, mlir::tensor::TensorDialect,
-                  mlir::vector::VectorDialect, mlir::LLVM::LLVMDialect,
+  registry.insert<QuernDialect, kernel::KernelDialect, mlir::affine::AffineDialect,
+                  mlir::arith::ArithDialect, mlir::func::FuncDialect, mlir::linalg::LinalgDialect,
+                  mlir::math::MathDialect, mlir::memref::MemRefDialect, mlir::scf::SCFDialect,
+                  mlir::tensor::TensorDialect, mlir::vector::VectorDialect, mlir::LLVM::LLVMDialect,
                   mlir::bufferization::BufferizationDialect, mlir::cf::ControlFlowDialect>();
+  mlir::func::registerInlinerExtension(registry);
 }
 
 void registerPasses() {
   registerQuernPasses();
   registerHostToLLVMPass();
   registerQuernToLinalgPass();
+  // Canonicalisation, inlining, loop motion; and what clones loops.
+  mlir::registerTransformsPasses();
+  mlir::affine::registerAffineLoopUnroll();
 }
 
 } // namespace quern

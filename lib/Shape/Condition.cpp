@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "quern/Shape/Condition.h"
-#include "quern/Shape/DimStorage.h"
 #include "mlir/IR/BuiltinAttributes.h"
+#include "quern/Shape/DimStorage.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
@@ -171,8 +171,8 @@ Attribute parseRangeAttr(AsmParser &parser) {
         return {};
       break;
     }
-    if (hasMax || (failed(parser.parseOptionalKeyword("_")) &&
-                   parser.parseInteger(range.max.emplace())))
+    if (hasMax ||
+        (failed(parser.parseOptionalKeyword("_")) && parser.parseInteger(range.max.emplace())))
       return {};
     hasMax = true;
   }

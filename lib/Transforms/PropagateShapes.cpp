@@ -146,6 +146,8 @@ Dim FunctionShapes::fresh(Value value, unsigned dim) {
   Dim &result = freshDims[{value, dim}];
   if (result)
     return result;
+  auto arg = dyn_cast<BlockArgument>(value);
+  bool isArgument = arg && arg.getOwner() == &func.getBody().front();
   // A name that the program gives already stays.
   auto given = [&](Value of) -> Dim {
     for (Operation *user : of.getUsers()) {
@@ -153,10 +155,11 @@ Dim FunctionShapes::fresh(Value value, unsigned dim) {
       if (!bindOp || bindOp->getParentRegion() != value.getParentRegion())
         continue;
       Dim d = getDims(cast<RankedTensorType>(typeBefore(bindOp.getResult())))[dim];
-      if (!d.isSymbol())
-        continue;
-      auto it = bound.find(d.getSymbol());
-      if (it == bound.end() || it->second.by == bindOp)
+      // An expression is a promise of an argument, which a guard checks.
+      if (!d.isSymbol() && isArgument && !d.isConstant() && !d.isUnknown())
+        return d;
+      auto it = d.isSymbol() ? bound.find(d.getSymbol()) : bound.end();
+      if (d.isSymbol() && (it == bound.end() || it->second.by == bindOp))
         return d;
     }
     return Dim();
@@ -170,8 +173,8 @@ Dim FunctionShapes::fresh(Value value, unsigned dim) {
     if (!usedNames.contains(name))
       result = Dim::symbol(ctx, name);
   }
-  bool isArgument = llvm::is_contained(func.getArguments(), value);
-  bound[result.getSymbol()] = {value.getParentRegion(), value.getAsOpaquePointer(), isArgument};
+  if (result.isSymbol())
+    bound[result.getSymbol()] = {value.getParentRegion(), value.getAsOpaquePointer(), isArgument};
   return result;
 }
 

@@ -207,8 +207,8 @@ TEST_F(ConditionTest, TextAndAttribute) {
 }
 
 TEST_F(ConditionTest, RangeAttribute) {
-  for (std::string text : {"#quern.range<1, 64, mod 8>", "#quern.range<0>", "#quern.range<2, mod 4>",
-                           "#quern.range<0, 7>"}) {
+  for (std::string text : {"#quern.range<1, 64, mod 8>", "#quern.range<0>",
+                           "#quern.range<2, mod 4>", "#quern.range<0, 7>"}) {
     auto attr = dyn_cast_or_null<RangeAttr>(parseAttribute(text, &ctx));
     ASSERT_TRUE(attr) << text;
     std::string printed;

@@ -73,8 +73,7 @@ struct RangeAttrStorage : mlir::AttributeStorage {
     auto [min, max, divisor] = key;
     return llvm::hash_combine(min, max.has_value(), max.value_or(0), divisor);
   }
-  static RangeAttrStorage *construct(mlir::AttributeStorageAllocator &allocator,
-                                     const KeyTy &key) {
+  static RangeAttrStorage *construct(mlir::AttributeStorageAllocator &allocator, const KeyTy &key) {
     return new (allocator.allocate<RangeAttrStorage>()) RangeAttrStorage(key);
   }
 

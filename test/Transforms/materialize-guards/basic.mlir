@@ -7,7 +7,7 @@
 // CHECK: %[[B:.*]] = kernel.dim #quern.dim<B>
 // CHECK: %[[EQ:.*]] = arith.cmpi eq, %[[A]], %[[B]]
 // CHECK: kernel.guard %{{.*}}, "add_c2" "'quern.add' op add_c2: expected other dim 0 to equal self dim 0 or to be 1, got {0} and {1}"(%[[B]], %[[A]])
-// CHECK: quern.exp
+// CHECK: = quern.exp
 // CHECK-NOT: kernel.guard
 // CHECK: return
 func.func @prologue(%a: tensor<?xf32, #quern.dims<A>>, %b: tensor<?xf32, #quern.dims<B>>) -> tensor<?xf32> {
@@ -23,7 +23,7 @@ func.func @prologue(%a: tensor<?xf32, #quern.dims<A>>, %b: tensor<?xf32, #quern.
 // Trap: a dead op with an undecided condition. The op goes, its guard stays.
 // MOVED-LABEL: func.func @dead
 // MOVED: kernel.guard %{{.*}}, "add_c2"
-// MOVED-NOT: quern.add
+// MOVED-NOT: = quern.add
 // MOVED: return
 func.func @dead(%a: tensor<?xf32, #quern.dims<A>>, %b: tensor<?xf32, #quern.dims<B>>) {
   %0 = quern.add %a, %b : (tensor<?xf32, #quern.dims<A>>, tensor<?xf32, #quern.dims<B>>) -> tensor<?xf32>
@@ -35,9 +35,10 @@ func.func @dead(%a: tensor<?xf32, #quern.dims<A>>, %b: tensor<?xf32, #quern.dims
 // Trap: loop-invariant code motion past a guard. The loop may run zero times, so the
 // guard stays in it, and so do the op behind it and the sizes it reads.
 // MOVED-LABEL: func.func @licm
+// MOVED-NOT: quern.add %
 // MOVED: scf.for
 // MOVED: kernel.guard
-// MOVED: quern.add
+// MOVED: = quern.add %
 func.func @licm(%n: index, %a: tensor<?xf32, #quern.dims<A>>, %b: tensor<?xf32, #quern.dims<B>>,
                 %init: tensor<4xf32>) -> tensor<4xf32> {
   %c0 = arith.constant 0 : index
@@ -56,11 +57,11 @@ func.func @licm(%n: index, %a: tensor<?xf32, #quern.dims<A>>, %b: tensor<?xf32, 
 // CHECK-LABEL: func.func @branch
 // CHECK-NOT: kernel.guard
 // CHECK: scf.if
-// CHECK: kernel.guard
-// CHECK-NEXT: quern.add
+// CHECK: kernel.guard %{{.*}}, "add_c2"
+// CHECK: = quern.add
 // CHECK: else
-// CHECK: kernel.guard
-// CHECK-NEXT: quern.mul
+// CHECK: kernel.guard %{{.*}}, "mul_c2"
+// CHECK: = quern.mul
 func.func @branch(%c: i1, %a: tensor<?xf32, #quern.dims<A>>, %b: tensor<?xf32, #quern.dims<B>>) {
   scf.if %c {
     %0 = quern.add %a, %b : (tensor<?xf32, #quern.dims<A>>, tensor<?xf32, #quern.dims<B>>) -> tensor<?xf32>
@@ -77,7 +78,7 @@ func.func @branch(%c: i1, %a: tensor<?xf32, #quern.dims<A>>, %b: tensor<?xf32, #
 // CHECK: %[[LATE:.*]] = kernel.bind_dims
 // CHECK: %[[S:.*]] = kernel.dim #quern.dim<s0>
 // CHECK: kernel.guard {{.*}}(%[[S]])
-// CHECK-NEXT: quern.add %[[LATE]]
+// CHECK: = quern.add %[[LATE]]
 func.func @late(%a: tensor<?xf32, #quern.dims<A>>, %b: tensor<8xf32>) -> tensor<8xf32> {
   %plain = kernel.refine %a : tensor<?xf32, #quern.dims<A>> to tensor<?xf32>
   %0 = tensor.concat dim(0) %plain, %plain : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>

@@ -9,8 +9,8 @@
 // CHECK: %[[X:.*]] = call @callee
 // CHECK: kernel.refine %[[X]] : tensor<?x?xf32> to tensor<?x?xf32, #quern.dims<B, S>>
 // CHECK: %[[Y:.*]] = call @callee
-// CHECK: kernel.refine %[[Y]] : tensor<?x?xf32> to tensor<?x?xf32, #quern.dims<2*B + 1, 7>>
-// CHECK: return {{.*}} : tensor<?x?xf32, #quern.dims<B, S>>, tensor<?x?xf32, #quern.dims<2*B + 1, 7>>
+// CHECK: kernel.refine %[[Y]] : tensor<?x?xf32> to tensor<?x7xf32, #quern.dims<2*B + 1>>
+// CHECK: return {{.*}} : tensor<?x?xf32, #quern.dims<B, S>>, tensor<?x7xf32, #quern.dims<2*B + 1>>
 func.func @two_calls(%a: tensor<?x?xf32, #quern.dims<B, S>>, %b: tensor<?x?xf32, #quern.dims<2*B+1, 7>>)
     -> (tensor<?x?xf32>, tensor<?x?xf32>) {
   %0 = kernel.refine %a : tensor<?x?xf32, #quern.dims<B, S>> to tensor<?x?xf32>

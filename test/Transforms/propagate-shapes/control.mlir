@@ -23,7 +23,7 @@ func.func @branch(%c: i1, %a: tensor<?x?xf32, #quern.dims<A, S>>, %b: tensor<?x?
 
 // What a branch checks does not hold behind it.
 // CHECK-LABEL: func.func @branch_facts
-// CHECK: %[[SUM:.*]] = quern.add %arg1, %arg2 {{.*}} bcast(A, B)
+// CHECK: quern.add %arg1, %arg2 {{.*}} -> tensor<?xf32, #quern.dims<bcast(A, B)>>
 // CHECK: scf.if
 // CHECK: quern.add %arg1, %arg2 {{.*}} -> tensor<?xf32, #quern.dims<bcast(A, B)>>
 func.func @branch_facts(%c: i1, %a: tensor<?xf32, #quern.dims<A>>, %b: tensor<?xf32, #quern.dims<B>>) {

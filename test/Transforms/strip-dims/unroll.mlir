@@ -1,5 +1,5 @@
-// RUN: quern-opt %s --quern-strip-dims --affine-loop-unroll=unroll-full --quern-propagate-shapes | FileCheck %s
-// RUN: not quern-opt %s --affine-loop-unroll=unroll-full --quern-propagate-shapes 2>&1 | FileCheck %s --check-prefix=CLONED
+// RUN: quern-opt %s --pass-pipeline='builtin.module(quern-strip-dims,func.func(affine-loop-unroll{unroll-factor=-1}),quern-propagate-shapes)' | FileCheck %s
+// RUN: not quern-opt %s --pass-pipeline='builtin.module(func.func(affine-loop-unroll{unroll-factor=-1}),quern-propagate-shapes)' 2>&1 | FileCheck %s --check-prefix=CLONED
 
 // Trap: an unrolled loop with a growing size. With the names in place both copies would
 // bind one size; that is an error. Stripped, each copy gets its own.

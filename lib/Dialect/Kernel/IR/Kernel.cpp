@@ -9,6 +9,7 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/IR/OpImplementation.h"
+#include "mlir/Transforms/InliningUtils.h"
 #include "llvm/ADT/SetVector.h"
 
 #include "quern/Dialect/Kernel/IR/KernelDialect.cpp.inc"
@@ -20,7 +21,18 @@ using namespace mlir::bufferization;
 
 namespace quern::kernel {
 
+namespace {
+/// Everything but kernels themselves may be inlined.
+struct KernelInliner : DialectInlinerInterface {
+  using DialectInlinerInterface::DialectInlinerInterface;
+  bool isLegalToInline(Operation *op, Region *, bool, IRMapping &) const override {
+    return !isa<FuncOp>(op);
+  }
+};
+} // namespace
+
 void KernelDialect::initialize() {
+  addInterfaces<KernelInliner>();
   addOperations<
 #define GET_OP_LIST
 #include "quern/Dialect/Kernel/IR/KernelOps.cpp.inc"

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "mlir/IR/DialectImplementation.h"
+#include "mlir/Transforms/InliningUtils.h"
 #include "quern/Dialect/Quern/IR/Quern.h"
 #include "quern/Shape/DimStorage.h"
 #include "llvm/ADT/StringMap.h"
@@ -17,7 +18,16 @@ using namespace mlir;
 
 namespace quern {
 
+namespace {
+/// All ops may be inlined. Names of sizes must not be: see quern-strip-dims.
+struct QuernInliner : DialectInlinerInterface {
+  using DialectInlinerInterface::DialectInlinerInterface;
+  bool isLegalToInline(Operation *, Region *, bool, IRMapping &) const override { return true; }
+};
+} // namespace
+
 void QuernDialect::initialize() {
+  addInterfaces<QuernInliner>();
   addAttributes<DimAttr, DimsAttr, RangeAttr>();
 #define QUERN_FAMILY(Family) add##Family##Ops();
 #include "quern/Dialect/Quern/IR/Families.inc"
