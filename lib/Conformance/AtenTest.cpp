@@ -9,9 +9,11 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Diagnostics.h"
+#include "mlir/Pass/PassManager.h"
 #include "quern/Dialect/Quern/IR/FunctionAttrs.h"
 #include "quern/Dialect/Quern/IR/Quern.h"
 #include "quern/Support/Error.h"
+#include "quern/Transforms/Passes.h"
 #include <cmath>
 
 using namespace mlir;
@@ -129,7 +131,12 @@ bool AtenTest::place(func::FuncOp func, ArrayRef<Value> results, Placement place
   SmallVector<Value> returned(results);
   SmallVector<unsigned> argumentOf(results.size(), 0);
 
-  if (placement.destinations) {
+  if (placement.loss) {
+    Value loss = sumOfProducts(body, results);
+    if (!loss)
+      return false;
+    returned = {loss};
+  } else if (placement.destinations) {
     for (auto [i, value] : llvm::enumerate(returned)) {
       argumentOf[i] = body->getNumArguments();
       Value destination = body->addArgument(value.getType(), loc);
@@ -226,8 +233,73 @@ std::optional<TestResult> AtenTest::buildInto(ModuleOp module) {
   return std::nullopt;
 }
 
+/// sum over the outputs of <cotangent, output>; the cotangents are further arguments.
+Value AtenTest::sumOfProducts(Block *body, ArrayRef<Value> results) {
+  Location loc = body->getParentOp()->getLoc();
+  OpBuilder builder = OpBuilder::atBlockEnd(body);
+  auto call = [&](StringRef overload, ArrayRef<std::pair<StringRef, Value>> operands) -> Value {
+    aten::Arguments arguments;
+    for (auto [name, value] : operands) {
+      if (!value)
+        return {};
+      arguments[name] = value;
+    }
+    FailureOr<SmallVector<Value>> built = aten::buildCall(builder, loc, overload, arguments);
+    return succeeded(built) ? built->front() : Value();
+  };
+  Value total;
+  for (auto [value, cotangent] : llvm::zip(results, test.cotangents)) {
+    if (!cotangent)
+      continue;
+    Value weight = body->addArgument(value.getType(), loc);
+    Value sum =
+        call("sum.default", {{"self", call("mul.Tensor", {{"self", value}, {"other", weight}})}});
+    total = total ? call("add.Tensor", {{"self", total}, {"other", sum}}) : sum;
+  }
+  return total;
+}
+
 std::optional<TestResult> AtenTest::buildGradient(ModuleOp module) {
-  return resultOf(Status::Unsupported, "unsupported: gradients");
+  // calls[0] gave the types only; the joint function has the gradients as its last results.
+  calls.clear();
+  Placement loss;
+  loss.loss = true;
+  FirstError error(module.getContext());
+  FailureOr<func::FuncOp> func = buildFunction(module, prefix + "_loss", loss);
+  if (failed(func))
+    return error.result();
+  // Numbers of the arguments, in their order; the wanted gradients in the same.
+  std::vector<std::pair<int64_t, CaseGradient>> wanted;
+  for (CaseGradient &gradient : gradients) {
+    int64_t number = 0;
+    for (const CaseArgument &argument : test.arguments) {
+      const auto *list = std::get_if<std::vector<HostTensor>>(&argument.value);
+      if (argument.name == gradient.argument)
+        break;
+      number += list ? list->size() : std::holds_alternative<HostTensor>(argument.value);
+    }
+    wanted.emplace_back(number + std::max<int64_t>(gradient.element, 0), gradient);
+  }
+  llvm::sort(wanted, [](const auto &a, const auto &b) { return a.first < b.first; });
+  QuernAutodiffOptions options;
+  options.function = func->getName().str();
+  gradients.clear();
+  for (auto &[number, gradient] : wanted) {
+    options.arguments.push_back(number);
+    gradients.push_back(gradient);
+  }
+  PassManager passes(module.getContext());
+  passes.addPass(createQuernAutodiff(options));
+  if (failed(passes.run(module)))
+    return error.result();
+  func->erase();
+  module.lookupSymbol(prefix)->erase();
+  Planned planned{prefix + "_loss_joint", inputs(), "gradient"};
+  for (const HostTensor &cotangent : test.cotangents)
+    if (cotangent)
+      planned.inputs.push_back(cotangent.clone());
+  calls.push_back(std::move(planned));
+  return std::nullopt;
 }
 
 std::optional<TestResult> AtenTest::build(ModuleOp module) {
@@ -272,10 +344,9 @@ std::optional<TestResult> AtenTest::compareOutputs(const Planned &call,
                       (what + ": " + comparison.message).str()};
   };
   if (mode == Mode::Gradient) {
-    if (outputs.size() < test.gradients.size())
-      return resultOf(Status::Failed, "too few gradients");
-    ArrayRef<HostTensor> gradients = outputs.take_back(test.gradients.size());
-    for (auto [got, want] : llvm::zip(gradients, test.gradients))
+    if (outputs.size() != gradients.size() + 1)
+      return resultOf(Status::Failed, "wrong number of gradients");
+    for (auto [got, want] : llvm::zip(outputs.drop_front(), gradients))
       if (auto bad = check(got, want.want, gradientTolerance(test, *overload, want),
                            "gradient of " + want.argument))
         return bad;

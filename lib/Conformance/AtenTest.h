@@ -32,6 +32,7 @@ bool applies(const OpCase &test, Mode mode);
 struct Placement {
   bool destinations = false; ///< to further arguments
   int operand = -1;          ///< over this argument
+  bool loss = false;         ///< summed, weighted by further arguments, the cotangents
 };
 
 /// A recorded call in one mode: functions in a module that is compiled with others,
@@ -56,6 +57,7 @@ private:
   mlir::FailureOr<mlir::func::FuncOp> buildFunction(mlir::ModuleOp module, llvm::StringRef name,
                                                     Placement placement = {});
   bool place(mlir::func::FuncOp func, mlir::ArrayRef<mlir::Value> results, Placement placement);
+  mlir::Value sumOfProducts(mlir::Block *body, mlir::ArrayRef<mlir::Value> results);
   std::optional<TestResult> buildInto(mlir::ModuleOp module);
   std::optional<TestResult> buildGradient(mlir::ModuleOp module);
   std::optional<TestResult> checkTypes(mlir::func::FuncOp func);
@@ -67,6 +69,7 @@ private:
   Mode mode;
   std::string prefix;
   std::vector<Planned> calls;
+  std::vector<CaseGradient> gradients = test.gradients; ///< in the order of the results
 };
 
 } // namespace quern::conformance
