@@ -36,8 +36,8 @@ def Quern_ConvolutionOp : ConvolutionOp<"convolution", [AttrSizedOperandSegments
   let derivatives = [Custom<"input", "convolution", ["weight"]>,
                      Custom<"weight", "convolution", ["input"]>, Custom<"bias", "convolution", []>];
   let samples = [
-    Sample<"convolution(f32[1,3,8], f32[4,3,3], f32[4], stride=[2], padding=[1], dilation=[1])">,
-    Sample<"convolution(f64[2,4,6,5], f64[4,2,3,2], _, stride=[1,2], padding=[1,0], dilation=[2,1], groups=2)">];
+    Sample<"convolution(f32[1,3,8], f32[4,3,3], f32[4], stride=[2], padding=[1], dilation=[1]) -> f32[1,4,4]">,
+    Sample<"convolution(f64[2,4,6,5], f64[4,2,3,2], _, stride=[1,2], padding=[1,0], dilation=[2,1], groups=2) -> f64[2,4,4,2]">];
   let badSamples = [
     BadSample<"convolution(f32[1,3,8], f64[4,3,3], _, stride=[1], padding=[0], dilation=[1])",
               "convolution_c1: expected weight to have the dtype of input, got f64 and f32">,
@@ -72,12 +72,12 @@ class ConvolutionBackwardOp<string mnemonic, string other> : ConvolutionOp<mnemo
 
 def Quern_ConvolutionInputBackwardOp : ConvolutionBackwardOp<"convolution_input_backward", "weight"> {
   let summary = "the gradient of a convolution's input, of sizes `size`";
-  let samples = [Sample<"convolution_input_backward(f32[1,4,6], f32[4,3,3], size=[1,3,8], stride=[1], padding=[0], dilation=[1])">];
+  let samples = [Sample<"convolution_input_backward(f32[1,4,6], f32[4,3,3], size=[1,3,8], stride=[1], padding=[0], dilation=[1]) -> f32[1,3,8]">];
 }
 
 def Quern_ConvolutionWeightBackwardOp : ConvolutionBackwardOp<"convolution_weight_backward", "input"> {
   let summary = "the gradient of a convolution's weight, of sizes `size`";
-  let samples = [Sample<"convolution_weight_backward(f32[1,4,6], f32[1,3,8], size=[4,3,3], stride=[1], padding=[0], dilation=[1])">];
+  let samples = [Sample<"convolution_weight_backward(f32[1,4,6], f32[1,3,8], size=[4,3,3], stride=[1], padding=[0], dilation=[1]) -> f32[4,3,3]">];
 }
 
 #endif // QUERN_OPS_CONVOLUTION_TD

@@ -34,7 +34,7 @@ def Quern_EmbeddingOp : GatherOp<"embedding"> {
   let constraints = ["weight is a matrix", "indices are i32 or i64"];
   let derivatives = [Wrt<"weight", "embedding_dense_backward(grad, indices, num_weights=first_dim(shape(weight)), padding_idx=padding_idx, scale_grad_by_freq=scale_grad_by_freq)">,
                      IndexOperand<"indices">];
-  let samples = [Sample<"embedding(f32[10,4], i64[2,3])">, Sample<"embedding(f64[10,4], i64[])">];
+  let samples = [Sample<"embedding(f32[10,4], i64[2,3]) -> f32[2,3,4]">, Sample<"embedding(f64[10,4], i64[]) -> f64[4]">];
   let badSamples = [BadSample<"embedding(f32[1,1,1], i64[2])", "embedding_c1: expected weight to have rank 2, got rank 3">,
                     BadSample<"embedding(f32[5,2], f32[2])", "embedding_c2: expected indices to be i32 or i64, got f32">];
 }
@@ -46,7 +46,7 @@ def Quern_IndexSelectOp : GatherOp<"index_select"> {
   let constraints = ["index is a list of i32 or i64", "dim is a dim of self"];
   let derivatives = [Wrt<"self", "index_add(full(size=shape(self), fill_value=0, dtype=dtype(self)), index, grad, dim=dim)">,
                      IndexOperand<"index">];
-  let samples = [Sample<"index_select(f32[2,3,4], i64[3], dim=1)">, Sample<"index_select(i32[5], i64[2], dim=0)">];
+  let samples = [Sample<"index_select(f32[2,3,4], i64[3], dim=1) -> f32[2,3,4]">, Sample<"index_select(i32[5], i64[2], dim=0) -> i32[2]">];
   let badSamples = [BadSample<"index_select(f32[2,3], f32[3], dim=1)", "index_select_c1: expected index to be i32 or i64, got f32">,
                     BadSample<"index_select(f32[2,3,4], i64[3], dim=4)", "index_select_c2: expected dim to be in [-3, 2], got 4">];
 }
@@ -59,7 +59,7 @@ def Quern_GatherOp : GatherOp<"gather"> {
                      "dim is a dim of self", "index is no larger than self, except along dim"];
   let derivatives = [Wrt<"self", "scatter_add(full(size=shape(self), fill_value=0, dtype=dtype(self)), index, grad, dim=dim)">,
                      IndexOperand<"index">];
-  let samples = [Sample<"gather(f32[5,5], i64[5,2], dim=1)">, Sample<"gather(f64[4], i64[2], dim=0)">];
+  let samples = [Sample<"gather(f32[5,5], i64[5,2], dim=1) -> f32[5,2]">, Sample<"gather(f64[4], i64[2], dim=0) -> f64[2]">];
   let badSamples = [BadSample<"gather(f32[5], f32[2], dim=0)", "gather_c1: expected index to be i32 or i64, got f32">,
                     BadSample<"gather(f32[2], i64[2,2], dim=0)", "gather_c2: expected index to have rank 1, got rank 2">,
                     BadSample<"gather(f32[5,5], i64[5,1], dim=2)", "gather_c3: expected dim to be in [-2, 1], got 2">,
@@ -85,7 +85,7 @@ def Quern_ScatterAddOp : ScatterOp<"scatter_add"> {
                      "dim is a dim of self", "index is no larger than self, except along dim",
                      "index is no larger than src"];
   let derivatives = [Wrt<"self", "grad">, IndexOperand<"index">, Wrt<"src", "gather(grad, index, dim=dim)">];
-  let samples = [Sample<"scatter_add(f32[5,5], i64[5,2], f32[5,2], dim=1)">];
+  let samples = [Sample<"scatter_add(f32[5,5], i64[5,2], f32[5,2], dim=1) -> f32[5,5]">];
   let badSamples = [BadSample<"scatter_add(f32[5], i64[2], f64[2], dim=0)", "scatter_add_c1: expected src to have the dtype of self, got f64 and f32">,
                     BadSample<"scatter_add(f32[5], i64[2,2], f32[2], dim=0)", "scatter_add_c2: expected index to have rank 1, got rank 2">,
                     BadSample<"scatter_add(f32[5], i64[2], f32[2], dim=1)", "scatter_add_c3: expected dim to be in [-1, 0], got 1">,
@@ -101,7 +101,7 @@ def Quern_IndexAddOp : ScatterOp<"index_add"> {
   let constraints = ["index is a list of i32 or i64", "dim is a dim of self",
                      "source has the dtype of self", "source has the shape of self, with the length of index along dim"];
   let derivatives = [Wrt<"self", "grad">, IndexOperand<"index">, Wrt<"source", "index_select(grad, index, dim=dim)">];
-  let samples = [Sample<"index_add(f32[2,5], i64[3], f32[2,3], dim=1)">];
+  let samples = [Sample<"index_add(f32[2,5], i64[3], f32[2,3], dim=1) -> f32[2,5]">];
   let badSamples = [BadSample<"index_add(f32[5], f32[2], f32[2], dim=0)", "index_add_c1: expected index to be i32 or i64, got f32">,
                     BadSample<"index_add(f32[5], i64[2], f32[2], dim=1)", "index_add_c2: expected dim to be in [-1, 0], got 1">,
                     BadSample<"index_add(f32[5], i64[2], f64[2], dim=0)", "index_add_c3: expected source to have the dtype of self, got f64 and f32">,
@@ -118,7 +118,7 @@ def Quern_EmbeddingDenseBackwardOp : ScatterOp<"embedding_dense_backward"> {
   let constraints = ["grad_output is of a float dtype, indices are i32 or i64",
                      "grad_output has the dims of indices, then one more"];
   let derivatives = [Wrt<"grad_output", "embedding(grad, indices)">, IndexOperand<"indices">];
-  let samples = [Sample<"embedding_dense_backward(f32[2,3,4], i64[2,3], num_weights=10)">];
+  let samples = [Sample<"embedding_dense_backward(f32[2,3,4], i64[2,3], num_weights=10) -> f32[10,4]">];
   let badSamples = [BadSample<"embedding_dense_backward(f32[2,4], f32[2], num_weights=10)", "embedding_dense_backward_c1: expected indices to be i32 or i64, got f32">,
                     BadSample<"embedding_dense_backward(f32[2,4], i64[3], num_weights=10)", "embedding_dense_backward_c2: expected grad_output dim 0 to equal indices dim 0, got 2 and 3">];
 }

@@ -31,9 +31,9 @@ def Quern_NllLossOp : Quern_Op<"nll_loss", [AttrSizedOperandSegments]> {
   let derivatives = [Custom<"self", "nllLoss", ["target", "weight", "total_weight"]>,
                      NonDifferentiable<"target", "class numbers are integers">,
                      NonDifferentiable<"weight", "class weights are not learned">];
-  let samples = [Sample<"nll_loss(f32[4,5], i64[4], _)">,
-                 Sample<"nll_loss(f64[4,5], i64[4], f64[5], reduction=0)">,
-                 Sample<"nll_loss(f32[5], i64[], _, reduction=2)">];
+  let samples = [Sample<"nll_loss(f32[4,5], i64[4], _) -> f32[], f32[]">,
+                 Sample<"nll_loss(f64[4,5], i64[4], f64[5], reduction=0) -> f64[4], f64[]">,
+                 Sample<"nll_loss(f32[5], i64[], _, reduction=2) -> f32[], f32[]">];
   let badSamples = [
     BadSample<"nll_loss(f32[4,5], i32[4], _)",
               "nll_loss_c1: expected target to be i64 or u8, got i32">,
@@ -62,7 +62,7 @@ def Quern_NllLossBackwardOp : Quern_Op<"nll_loss_backward", [AttrSizedOperandSeg
                      NonDifferentiable<"target", "class numbers are integers">,
                      NonDifferentiable<"weight", "class weights are not learned">,
                      NonDifferentiable<"total_weight", "it depends on targets and class weights only">];
-  let samples = [Sample<"nll_loss_backward(f32[], i64[4], _, f32[], size=[4,5])">];
+  let samples = [Sample<"nll_loss_backward(f32[], i64[4], _, f32[], size=[4,5]) -> f32[4,5]">];
   let badSamples = [
     BadSample<"nll_loss_backward(f32[], i64[4], _, f64[], size=[4,5])",
               "nll_loss_backward_c1: expected total_weight to have the dtype of grad_output, got f64 and f32">,

@@ -23,8 +23,8 @@ def Quern_MmOp : MatMulOp<"mm"> {
                      "self dim 1 (K) equals mat2 dim 0"];
   let derivatives = [Wrt<"self", "mm(grad, permute(mat2, dims=[1, 0]))">,
                      Wrt<"mat2", "mm(permute(self, dims=[1, 0]), grad)">];
-  let samples = [Sample<"mm(f32[2,3], f32[3,4])">, Sample<"mm(f64[5,1], f64[1,5])">,
-                 Sample<"mm(f32[2,0], f32[0,3])">];
+  let samples = [Sample<"mm(f32[2,3], f32[3,4]) -> f32[2,4]">, Sample<"mm(f64[5,1], f64[1,5]) -> f64[5,5]">,
+                 Sample<"mm(f32[2,0], f32[0,3]) -> f32[2,3]">];
   let badSamples = [
     BadSample<"mm(f32[2,3], f64[3,4])",
               "mm_c1: expected mat2 to have the dtype of self, got f64 and f32">,
@@ -40,7 +40,7 @@ def Quern_BmmOp : MatMulOp<"bmm"> {
                      "self dim 2 (K) equals mat2 dim 1", "self dim 0 (batch) equals mat2 dim 0"];
   let derivatives = [Wrt<"self", "bmm(grad, permute(mat2, dims=[0, 2, 1]))">,
                      Wrt<"mat2", "bmm(permute(self, dims=[0, 2, 1]), grad)">];
-  let samples = [Sample<"bmm(f32[2,3,4], f32[2,4,5])">, Sample<"bmm(f64[1,2,2], f64[1,2,2])">];
+  let samples = [Sample<"bmm(f32[2,3,4], f32[2,4,5]) -> f32[2,3,5]">, Sample<"bmm(f64[1,2,2], f64[1,2,2]) -> f64[1,2,2]">];
   let badSamples = [
     BadSample<"bmm(f32[2,3,4], i64[2,4,5])",
               "bmm_c1: expected mat2 to have the dtype of self, got i64 and f32">,
@@ -63,8 +63,8 @@ def Quern_AddmmOp : MatMulOp<"addmm"> {
   let derivatives = [Wrt<"self", "grad * beta">,
                      Wrt<"mat1", "mm(grad, permute(mat2, dims=[1, 0])) * alpha">,
                      Wrt<"mat2", "mm(permute(mat1, dims=[1, 0]), grad) * alpha">];
-  let samples = [Sample<"addmm(f32[4], f32[2,3], f32[3,4])">,
-                 Sample<"addmm(f32[2,4], f32[2,3], f32[3,4], beta=0.5, alpha=2.0)">];
+  let samples = [Sample<"addmm(f32[4], f32[2,3], f32[3,4]) -> f32[2,4]">,
+                 Sample<"addmm(f32[2,4], f32[2,3], f32[3,4], beta=0.5, alpha=2.0) -> f32[2,4]">];
   let badSamples = [
     BadSample<"addmm(f32[4], f32[2,3], f64[3,4])",
               "addmm_c1: expected mat2 to have the dtype of self, got f64 and f32">,
@@ -85,8 +85,8 @@ def Quern_LinearOp : MatMulOp<"linear", [AttrSizedOperandSegments]> {
                      "bias dim 0 equals weight dim 0 (out features)"];
   let derivatives = [Wrt<"input", "linear(grad, permute(weight, dims=[1, 0]))">,
                      Custom<"weight", "linearWeight", ["input"]>, Wrt<"bias", "grad">];
-  let samples = [Sample<"linear(f32[2,3], f32[4,3], f32[4])">,
-                 Sample<"linear(f32[2,5,3], f32[4,3], _)">, Sample<"linear(f64[3], f64[4,3], f64[4])">];
+  let samples = [Sample<"linear(f32[2,3], f32[4,3], f32[4]) -> f32[2,4]">,
+                 Sample<"linear(f32[2,5,3], f32[4,3], _) -> f32[2,5,4]">, Sample<"linear(f64[3], f64[4,3], f64[4]) -> f64[4]">];
   let badSamples = [
     BadSample<"linear(i64[2,3], f32[4,3], f32[4])",
               "linear_c1: expected weight to have the dtype of input, got f32 and i64">,

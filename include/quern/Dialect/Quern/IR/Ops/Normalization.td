@@ -21,8 +21,8 @@ class SoftmaxOp<string mnemonic> : Quern_Op<mnemonic> {
   // A row is read whole before any of it is written.
   let inPlace = InPlace<["self"]>;
   let constraints = ["self is of a float dtype", "dim is a dim of self"];
-  let samples = [Sample<mnemonic # "(f32[2,5], dim=1)">, Sample<mnemonic # "(f64[3,4], dim=0)">,
-                 Sample<mnemonic # "(f32[2,3,4], dim=-1)">];
+  let samples = [Sample<mnemonic # "(f32[2,5], dim=1) -> f32[2,5]">, Sample<mnemonic # "(f64[3,4], dim=0) -> f64[3,4]">,
+                 Sample<mnemonic # "(f32[2,3,4], dim=-1) -> f32[2,3,4]">];
   let badSamples = [
     BadSample<mnemonic # "(i64[2,5], dim=1)",
               mnemonic # "_c1: expected self to be of a float dtype, got i64">,
@@ -69,8 +69,8 @@ def Quern_LayerNormOp : Quern_Op<"layer_norm", [AttrSizedOperandSegments]> {
                      Custom<"weight", "layerNorm", ["input", "mean", "rstd"]>,
                      Custom<"bias", "layerNorm", []>];
   let samples = [
-    Sample<"layer_norm(f32[2,6], f32[6], f32[6], normalized_shape=[6])">,
-    Sample<"layer_norm(f64[2,2,3], _, _, normalized_shape=[2,3], eps=0.01)">];
+    Sample<"layer_norm(f32[2,6], f32[6], f32[6], normalized_shape=[6]) -> f32[2,6], f32[2,1], f32[2,1]">,
+    Sample<"layer_norm(f64[2,2,3], _, _, normalized_shape=[2,3], eps=0.01) -> f64[2,2,3], f64[2,1,1], f64[2,1,1]">];
   let badSamples = [
     BadSample<"layer_norm(i64[2,6], _, _, normalized_shape=[6])",
               "layer_norm_c1: expected input to be of a float dtype, got i64">,

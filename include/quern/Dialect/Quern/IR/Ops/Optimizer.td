@@ -20,8 +20,8 @@ def Quern_SgdStepOp : Quern_Op<"sgd_step"> {
   let inPlace = InPlace<["self", "grad"]>;
   let constraints = ["self is of a float dtype, grad has the same", "grad has the shape of self"];
   let derivatives = [EndOfGraph<"self">, EndOfGraph<"grad">];
-  let samples = [Sample<"sgd_step(f32[3,4], f32[3,4], lr=0.1)">,
-                 Sample<"sgd_step(f64[5], f64[5], lr=0.1, weight_decay=0.01)">];
+  let samples = [Sample<"sgd_step(f32[3,4], f32[3,4], lr=0.1) -> f32[3,4]">,
+                 Sample<"sgd_step(f64[5], f64[5], lr=0.1, weight_decay=0.01) -> f64[5]">];
   let badSamples = [
     BadSample<"sgd_step(f32[3], f64[3], lr=0.1)",
               "sgd_step_c1: expected grad to have the dtype of self, got f64 and f32">,
@@ -51,7 +51,7 @@ def Quern_AdamwStepOp : Quern_Op<"adamw_step"> {
                      "step is one i64"];
   let derivatives = [EndOfGraph<"self">, EndOfGraph<"grad">, EndOfGraph<"exp_avg">,
                      EndOfGraph<"exp_avg_sq">, EndOfGraph<"step">];
-  let samples = [Sample<"adamw_step(f32[3,4], f32[3,4], f32[3,4], f32[3,4], i64[], lr=0.001)">];
+  let samples = [Sample<"adamw_step(f32[3,4], f32[3,4], f32[3,4], f32[3,4], i64[], lr=0.001) -> f32[3,4], f32[3,4], f32[3,4]">];
   let badSamples = [
     BadSample<"adamw_step(f32[3], f32[3], f64[3], f32[3], i64[], lr=0.001)",
               "adamw_step_c1: expected exp_avg to have the dtype of self, got f64 and f32">,
