@@ -44,19 +44,22 @@ scheduleKernel(kernel::FuncOp kernel, const MachineModel &machine,
                const ScheduleOptions &options = {});
 
 /// How a contraction reads a constant operand fastest: panels of `panel` columns,
-/// `[columns / panel][depth][panel]` for each batch; the last panel is as narrow as
-/// what is left, so the bytes are as many as before.
+/// `[batch][ceil(columns / panel)][depth][panel]`, the last panel filled up with zeros.
 struct PackedLayout {
   int64_t batch = 1, depth = 0, columns = 0;
   int64_t panel = 0;
-  /// The elements of a (depth, column) pair in the unpacked operand.
+  /// Strides, in elements, of the unpacked operand.
   int64_t batchStride = 0, depthStride = 0, columnStride = 0;
   unsigned elementBytes = 4;
+
+  int64_t numPanels() const { return (columns + panel - 1) / panel; }
+  /// The packed operand, which may be a little larger than the plain one.
+  int64_t numElements() const { return batch * numPanels() * depth * panel; }
 };
 
-/// The layout that argument `arg` of the kernel would be read in if it were marked
-/// in the kernel's `packed` list; none when it is not the right side of a
-/// contraction, or has a free size.
+/// The layout that argument `arg` of the kernel would be read in if it were listed in
+/// the kernel's `packed`; none when it is not the right side of a contraction, or a
+/// size of it is free. It depends on the machine's vectors.
 std::optional<PackedLayout> getPackedLayout(kernel::FuncOp kernel, unsigned arg,
                                             const MachineModel &machine);
 

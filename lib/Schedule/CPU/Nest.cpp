@@ -276,9 +276,10 @@ Buffer Nest::at(const Access &access) {
 
 Value Nest::offset(const Access &access, const Point &point) {
   Value at = e.i64(0);
-  for (unsigned d : passDims)
-    if (int(d) != vectorDim && access.dependsOn(d))
-      at = e.add(at, e.mul(point.index[d], e.size(access.coeffs[d])));
+  for (const SmallVector<unsigned> &dims : {passDims, inner})
+    for (unsigned d : dims)
+      if (int(d) != vectorDim && access.dependsOn(d))
+        at = e.add(at, e.mul(point.index[d], e.size(access.coeffs[d])));
   if (vectorDim >= 0 && access.dependsOn(vectorDim))
     at = e.add(e.mul(point.index[vectorDim], e.size(access.coeffs[vectorDim])), at);
   return at;

@@ -37,7 +37,7 @@ public:
   /// Units lo … hi - 1.
   void emit(mlir::Value lo, mlir::Value hi);
 
-private:
+protected:
   using OpInfo = Space::OpInfo;
   /// Values computed so far, by tensor value and by access.
   struct Values {
@@ -102,7 +102,8 @@ private:
   int vectorDim = -1;
   int64_t block = 1; ///< elements of the vector dim in a unit (columns)
   llvm::SmallVector<unsigned> outer, passDims;
-  llvm::SmallVector<int> storePass; ///< of each output
+  llvm::SmallVector<unsigned> inner; ///< other dims that vary inside a unit
+  llvm::SmallVector<int> storePass;  ///< of each output
   llvm::DenseMap<mlir::Operation *, std::set<int>> passes;
   llvm::DenseMap<mlir::Operation *, Kept> kept;
 

@@ -27,9 +27,7 @@ static Value copyInto(OpBuilder &b, Location loc, Value v, Value out) {
       .getResult(0);
 }
 
-/// The body in one form: linalg.generic only (and fills that are inits), each result
-/// made by an op of its own. A body with other ops on tensors is refused.
-static LogicalResult normalize(kernel::FuncOp kernel) {
+LogicalResult cpu::normalize(kernel::FuncOp kernel) {
   IRRewriter rewriter(kernel.getContext());
   Block &body = kernel.getBody().front();
   auto yield = cast<kernel::YieldOp>(body.getTerminator());
@@ -71,15 +69,14 @@ FailureOr<OwningOpRef<ModuleOp>> quern::scheduleKernel(kernel::FuncOp original,
     return failure();
   OwningOpRef<ModuleOp> module = ModuleOp::create(original.getLoc());
   Emitter emitter(kernel, *module, machine, options);
-  if (failed(scheduleNest(emitter)))
-    return failure();
+  std::string reason;
+  if (options.reference || !scheduleContraction(emitter, reason)) {
+    if (!kernel.getPacked().empty())
+      return original.emitError("internal: a packed operand is read by no contraction: ")
+             << (options.reference ? "the reference reads plain constants" : reason);
+    if (failed(scheduleNest(emitter)))
+      return failure();
+  }
   legalize(emitter);
   return module;
-}
-
-std::optional<PackedLayout> quern::getPackedLayout(kernel::FuncOp, unsigned, const MachineModel &) {
-  return std::nullopt;
-}
-std::vector<char> quern::packConstant(const PackedLayout &, ArrayRef<char> data) {
-  return std::vector<char>(data.begin(), data.end());
 }

@@ -15,6 +15,14 @@ namespace quern::cpu {
 /// emitted where neither is possible.
 mlir::LogicalResult scheduleNest(Emitter &e);
 
+/// Emits the kernel as a blocked matrix product with its epilogue if it is one; if not,
+/// nothing is emitted and `reason` says why.
+bool scheduleContraction(Emitter &e, std::string &reason);
+
+/// The body in one form: linalg.generic only (and fills that are inits), each result
+/// made by an op of its own. Other ops on tensors are refused.
+mlir::LogicalResult normalize(kernel::FuncOp kernel);
+
 } // namespace quern::cpu
 
 #endif // QUERN_LIB_SCHEDULE_CPU_SCHEDULERS_H

@@ -170,6 +170,7 @@ struct VectorMath {
   Value piecewise(unsigned count, ValueRange in, llvm::function_ref<Value(ValueRange)> fn) {
     if (lanes == count)
       return fn(in);
+    assert(llvm::isPowerOf2_32(lanes / count) && lanes % count == 0);
     SmallVector<Value> results;
     for (unsigned at = 0; at < lanes; at += count) {
       SmallVector<int64_t> picked = llvm::to_vector(llvm::seq<int64_t>(at, at + count));
