@@ -182,6 +182,8 @@ StringRef InPlace::refuse(Operation *op, ArrayRef<Slot> slots, unsigned result, 
 Value InPlace::choose(Operation *op, ArrayRef<Slot> slots, unsigned result, Type type,
                       llvm::DenseSet<unsigned> &taken, std::string &text) {
   llvm::raw_string_ostream os(text);
+  if (op->getNumResults() > 1)
+    os << "; result " << result;
   auto promise = promisedTo.find(op->getResult(result));
   if (promise != promisedTo.end()) {
     Value argument = block.getArgument(promise->second);

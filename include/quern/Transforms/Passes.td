@@ -145,4 +145,47 @@ def QuernInplace : Pass<"quern-inplace", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::quern::kernel::KernelDialect", "::mlir::tensor::TensorDialect"];
 }
 
+def QuernBufferize : Pass<"quern-bufferize", "::mlir::ModuleOp"> {
+  let summary = "host functions on buffers, results in arguments; kernels are left alone";
+  let description = [{
+    Every result becomes an argument (`quern.out`), unless it is promised to one
+    (`quern.into`), and the buffer of the result is that argument's wherever the program allows;
+    else a copy kernel moves it there at the end. The names of dims move from the types to
+    the arguments (FunctionAttrs.h). One-Shot Bufferize does the rest, without looking into kernels.
+  }];
+  let dependentDialects = ["::quern::kernel::KernelDialect", "::mlir::bufferization::BufferizationDialect",
+                           "::mlir::memref::MemRefDialect"];
+}
+
+def QuernPlanMemory : Pass<"quern-plan-memory", "::mlir::func::FuncOp"> {
+  let summary = "all buffers of a call in one arena";
+  let description = [{
+    Every `memref.alloc` becomes an offset in one arena, whose size is an expression over the
+    function's symbols. Several planners run, the smallest plan is kept. The function's
+    attributes say `quern.arena_bytes`, and `quern.unplanned_bytes` for a buffer each.
+  }];
+  let options = [
+    Option<"alignment", "alignment", "int64_t", "64", "of every buffer, in bytes">,
+  ];
+  let dependentDialects = ["::quern::kernel::KernelDialect", "::mlir::memref::MemRefDialect",
+                           "::mlir::arith::ArithDialect"];
+}
+
+def QuernVerifyStage : Pass<"quern-verify-stage", "::mlir::func::FuncOp"> {
+  let summary = "checks what a stage promises to the next";
+  let description = [{
+    Recomputes liveness and aliases by other means than the passes that it checks.
+
+    - `inplace`: no op reads a buffer that was written since, or overwrites an operand that its rule
+      does not allow, or a buffer that the function does not own; and no op is left that could
+      have been written in place.
+    - `bufferized`: every bound destination and the buffer written have one root; no tensor and
+      no copy is left.
+    - `planned`: buffers that live at one time do not overlap in the arena.
+  }];
+  let options = [
+    Option<"stage", "stage", "std::string", "", "inplace, bufferized or planned">,
+  ];
+}
+
 #endif // QUERN_TRANSFORMS_PASSES_TD

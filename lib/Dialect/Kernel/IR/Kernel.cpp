@@ -162,7 +162,9 @@ LogicalResult LaunchOp::bufferize(RewriterBase &rewriter, const BufferizationOpt
         return failure();
       list->push_back(*buffer);
     }
-  LaunchOp::create(rewriter, getLoc(), TypeRange(), getKernelAttr(), ins, outs, getShareAttr());
+  auto launch =
+      LaunchOp::create(rewriter, getLoc(), TypeRange(), getKernelAttr(), ins, outs, getShareAttr());
+  launch->setDiscardableAttrs((*this)->getDiscardableAttrDictionary());
   replaceOpWithBufferizedValues(rewriter, *this, outs);
   return success();
 }
