@@ -405,7 +405,7 @@ LogicalResult HostEmitter::emitOp(Operation *op) {
 
 LogicalResult HostEmitter::finishPrepare(func::FuncOp func) {
   int32_t next = 0;
-  for (const Tensor &t : signature.outputs)
+  for (const SignatureTensor &t : signature.outputs)
     for (auto [size, v] : llvm::zip_equal(t.type.getShape(), buffers[t.arg].sizes))
       if (ShapedType::isDynamic(size))
         LLVM::StoreOp::create(b, loc, toI64(v), at(out.getArgument(2), b.getI64Type(), next++));

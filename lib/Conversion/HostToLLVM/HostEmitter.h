@@ -7,31 +7,12 @@
 #define QUERN_LIB_CONVERSION_HOSTTOLLVM_HOSTEMITTER_H
 
 #include "Tables.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/IRMapping.h"
-#include "quern-c/Runtime.h"
+#include "quern/Conversion/HostToLLVM/Signature.h"
 #include "quern/Dialect/Kernel/IR/Kernel.h"
 
 namespace quern {
-
-/// An input or an output of the function.
-struct Tensor {
-  mlir::BlockArgument arg;
-  mlir::MemRefType type;
-  llvm::SmallVector<Dim> dims;
-  std::string name;
-  int32_t alias; ///< of an output: the input whose buffer it is, or -1
-};
-
-struct Signature {
-  std::string name; ///< for users
-  std::vector<Tensor> inputs, outputs;
-  std::vector<bool> donated; ///< by input
-  std::vector<std::pair<mlir::BlockArgument, mlir::ElementsAttr>> constants;
-
-  static mlir::FailureOr<Signature> get(mlir::func::FuncOp func);
-};
 
 /// Emits `prepare` or `run` from the body of the host function: the same walk, in
 /// which `prepare` has sizes and guards and `run` has pointers and launches.

@@ -300,7 +300,7 @@ TEST_F(Host, Refusals) {
     func.func @f(%x: memref<4xcomplex<f32>>) {
       return
     })"),
-            "unsupported: element type 'complex<f32>' of 'arg0'\n");
+            "unsupported: element type 'complex<f32>' of argument 0\n");
 }
 
 } // namespace
