@@ -11,6 +11,7 @@
 #include "mlir/Transforms/DialectConversion.h"
 #include "llvm/Analysis/CGSCCPassManager.h"
 #include "llvm/Analysis/LoopAnalysisManager.h"
+#include "llvm/IR/Constants.h"
 #include "llvm/IR/DiagnosticInfo.h"
 #include "llvm/IR/DiagnosticPrinter.h"
 #include "llvm/IR/LegacyPassManager.h"
@@ -192,6 +193,32 @@ FailureOr<ObjectCode> compileToObject(ModuleOp module, const CpuTarget &target,
   }
   if (!errors.empty())
     return module.emitError("cannot generate code: ") << errors;
+  return result;
+}
+
+llvm::Expected<ObjectCode>
+compileConstants(ArrayRef<std::pair<std::string, std::vector<char>>> constants,
+                 const CpuTarget &target) {
+  llvm::LLVMContext context;
+  llvm::Module module("constants", context);
+  std::unique_ptr<llvm::TargetMachine> machine = target.createMachine();
+  module.setDataLayout(machine->createDataLayout());
+  module.setTargetTriple(machine->getTargetTriple());
+  for (const auto &[name, bytes] : constants) {
+    // An array of i8 is written as one string of bytes, which is fast.
+    auto *value = llvm::ConstantDataArray::getString(context, StringRef(bytes.data(), bytes.size()),
+                                                     /*AddNull=*/false);
+    auto *global = new llvm::GlobalVariable(module, value->getType(), /*isConstant=*/true,
+                                            llvm::GlobalValue::ExternalLinkage, value, name);
+    global->setVisibility(llvm::GlobalValue::HiddenVisibility);
+    global->setAlignment(llvm::Align(64));
+  }
+  ObjectCode result;
+  llvm::raw_svector_ostream os(result.bytes);
+  llvm::legacy::PassManager emitter;
+  if (machine->addPassesToEmitFile(emitter, os, nullptr, llvm::CodeGenFileType::ObjectFile))
+    return llvm::createStringError("no code can be emitted for " + target.triple);
+  emitter.run(module);
   return result;
 }
 

@@ -14,7 +14,11 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "llvm/Support/Error.h"
+
 #include "quern/Codegen/CPU/Target.h"
+#include <string>
+#include <vector>
 
 namespace quern {
 
@@ -55,6 +59,11 @@ void registerCodegenDialects(mlir::DialectRegistry &registry);
 /// An error is emitted at the module's operations and names the op that is left.
 llvm::FailureOr<ObjectCode> compileToObject(mlir::ModuleOp module, const CpuTarget &target,
                                             const CodegenOptions &options = {});
+
+/// An object that defines hidden symbols with these bytes, 64-byte aligned.
+llvm::Expected<ObjectCode>
+compileConstants(llvm::ArrayRef<std::pair<std::string, std::vector<char>>> constants,
+                 const CpuTarget &target);
 
 } // namespace quern
 

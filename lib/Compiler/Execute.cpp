@@ -1,0 +1,150 @@
+//===- Execute.cpp - Compiled functions on host tensors -------------------===//
+//
+// Part of Quern, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "quern/Compiler/Execute.h"
+
+#include "quern/Support/Error.h"
+#include "llvm/Support/FileSystem.h"
+
+#include <dlfcn.h>
+
+using namespace llvm;
+
+namespace quern {
+
+//===----------------------------------------------------------------------===//
+// Runner
+//===----------------------------------------------------------------------===//
+
+Runner::Runner(int32_t threads, const quern_device *device, const RuntimeTable &runtime)
+    : table(runtime), ctx(table.create(threads)) {
+  if (ctx && device)
+    table.setDevice(ctx, device);
+}
+
+Runner::~Runner() { table.destroy(ctx); }
+
+Error Runner::toError(quern_status status) {
+  if (status == QUERN_OK)
+    return Error::success();
+  StringRef text = table.error(ctx);
+  for (StringRef prefix : {"invalid: ", "unsupported: "})
+    text.consume_front(prefix);
+  return make_error<StatusError>(status, text);
+}
+
+// The tensors of a call. `storage` keeps what the pointers point to.
+static std::vector<DLTensor *> pointers(MutableArrayRef<DLTensor> storage) {
+  std::vector<DLTensor *> result;
+  for (DLTensor &t : storage)
+    result.push_back(&t);
+  return result;
+}
+
+Expected<std::vector<HostTensor>> Runner::allocateOutputs(const quern_function &fn,
+                                                          ArrayRef<HostTensor> inputs,
+                                                          int64_t *arenaBytes) {
+  if (!ctx)
+    return runtimeError("not enough memory for a context");
+  if (inputs.size() != size_t(fn.num_inputs))
+    return invalidInput("expected " + Twine(fn.num_inputs) + " inputs of '" + fn.name + "', got " +
+                        Twine(inputs.size()));
+  std::vector<DLTensor> storage;
+  for (const HostTensor &t : inputs)
+    storage.push_back(t.toDLPack());
+  std::vector<int64_t> dims(size_t(fn.num_outputs) * QUERN_MAX_RANK);
+  if (Error error =
+          toError(table.query(ctx, &fn, pointers(storage).data(), dims.data(), arenaBytes)))
+    return std::move(error);
+  std::vector<HostTensor> outputs;
+  for (int32_t o = 0; o < fn.num_outputs; ++o) {
+    const quern_tensor_info &info = fn.outputs[o];
+    if (fn.output_alias && fn.output_alias[o] >= 0) {
+      outputs.push_back(inputs[fn.output_alias[o]]);
+      continue;
+    }
+    std::optional<DType> dtype = getDType(info.dtype);
+    if (!dtype)
+      return unsupported("the dtype of output '" + Twine(info.name) + "'");
+    ArrayRef<int64_t> sizes(dims.data() + o * QUERN_MAX_RANK, info.rank);
+    if (!HostTensor::countElements(*dtype, sizes))
+      return runtimeError("not enough memory for output '" + Twine(info.name) + "'");
+    outputs.emplace_back(*dtype, sizes);
+  }
+  return outputs;
+}
+
+Error Runner::call(const quern_function &fn, ArrayRef<HostTensor> inputs,
+                   MutableArrayRef<HostTensor> outputs) {
+  if (inputs.size() != size_t(fn.num_inputs) || outputs.size() != size_t(fn.num_outputs))
+    return invalidInput("expected " + Twine(fn.num_inputs) + " inputs and " +
+                        Twine(fn.num_outputs) + " outputs of '" + fn.name + "', got " +
+                        Twine(inputs.size()) + " and " + Twine(outputs.size()));
+  std::vector<DLTensor> in, out;
+  for (const HostTensor &t : inputs)
+    in.push_back(t.toDLPack());
+  for (const HostTensor &t : outputs)
+    out.push_back(t.toDLPack());
+  return toError(table.call(ctx, &fn, pointers(in).data(), pointers(out).data()));
+}
+
+Expected<std::vector<HostTensor>> Runner::call(const quern_function &fn,
+                                               ArrayRef<HostTensor> inputs) {
+  Expected<std::vector<HostTensor>> outputs = allocateOutputs(fn, inputs);
+  if (!outputs)
+    return outputs;
+  if (Error error = call(fn, inputs, *outputs))
+    return std::move(error);
+  return outputs;
+}
+
+//===----------------------------------------------------------------------===//
+// Artefacts
+//===----------------------------------------------------------------------===//
+
+Expected<std::unique_ptr<Artefact>> Artefact::load(StringRef path) {
+  if (!sys::fs::exists(path))
+    return invalidInput(path + ": no such file");
+  // A name without a folder would be looked for in the system's folders.
+  std::string file = path.contains('/') ? path.str() : "./" + path.str();
+  std::unique_ptr<Artefact> artefact(new Artefact);
+  artefact->handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!artefact->handle)
+    return invalidInput(path + ": cannot be loaded: " + dlerror());
+  auto *list = static_cast<const quern_artefact *>(dlsym(artefact->handle, "quern_artefact_table"));
+  if (!list)
+    return invalidInput(path + ": expected an artefact of quern-compile");
+  if (list->abi_version != QUERN_ABI_VERSION)
+    return invalidInput(path + ": expected ABI version " + Twine(QUERN_ABI_VERSION) + ", got " +
+                        Twine(list->abi_version));
+  artefact->table.assign(list->functions, list->functions + list->num_functions);
+  bool complete = true;
+  auto find = [&](auto &function, const char *name) {
+    function = reinterpret_cast<std::decay_t<decltype(function)>>(dlsym(artefact->handle, name));
+    complete &= function != nullptr;
+  };
+  RuntimeTable &t = artefact->calls;
+  find(t.create, "quern_context_create");
+  find(t.destroy, "quern_context_destroy");
+  find(t.error, "quern_context_error");
+  find(t.peakBytes, "quern_context_peak_bytes");
+  find(t.setProfiler, "quern_context_set_profiler");
+  find(t.setPoison, "quern_context_set_poison");
+  find(t.setDevice, "quern_context_set_device");
+  find(t.release, "quern_context_release");
+  find(t.query, "quern_query");
+  find(t.call, "quern_call");
+  if (!complete)
+    return invalidInput(path + ": expected an artefact with its runtime");
+  return std::move(artefact);
+}
+
+Artefact::~Artefact() {
+  if (handle)
+    dlclose(handle);
+}
+
+} // namespace quern
