@@ -286,8 +286,11 @@ static llvm::Error writeFile(StringRef path, StringRef text) {
   return error;
 }
 
-llvm::Error compileArtefact(ModuleOp module, const CompileOptions &options, StringRef output,
-                            StringRef header) {
+llvm::Error compileArtefact(ModuleOp module, const CompileOptions &options, StringRef outputPath,
+                            StringRef headerPath) {
+  // Copies: linking resets LLVM's command-line options, which the paths may be.
+  std::string outputText = outputPath.str(), headerText = headerPath.str(), headerCode;
+  StringRef output = outputText, header = headerText;
   StringRef ending = llvm::sys::path::extension(output);
   if (ending != ".o" && ending != ".so")
     return invalidInput(output + ": expected a name that ends in .o or .so");
@@ -301,12 +304,11 @@ llvm::Error compileArtefact(ModuleOp module, const CompileOptions &options, Stri
     return kernels.takeError();
   StringRef stem = llvm::sys::path::stem(output);
   c.nameFunctions(cIdentifier(stem));
-  std::string headerText;
   if (!header.empty()) {
     auto signatures = c.signatures();
     if (!signatures)
       return signatures.takeError();
-    headerText = cHeader(stem, *signatures);
+    headerCode = cHeader(stem, *signatures);
   }
   llvm::Expected<HostObject> host = c.host();
   if (!host)
@@ -327,7 +329,7 @@ llvm::Error compileArtefact(ModuleOp module, const CompileOptions &options, Stri
     return error;
   if (header.empty())
     return llvm::Error::success();
-  llvm::Error error = writeFile(header, headerText);
+  llvm::Error error = writeFile(header, headerCode);
   if (error)
     llvm::sys::fs::remove(output); // all or nothing
   return error;

@@ -6,6 +6,7 @@
 
 #include "quern/Codegen/CPU/Link.h"
 
+#include "Flags.h"
 #include "quern/Support/Error.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
@@ -61,7 +62,9 @@ static bool runLinker(ArrayRef<const char *> args, std::string &log) {
   static std::mutex oneAtATime;
   std::lock_guard<std::mutex> lock(oneAtATime);
   raw_string_ostream os(log);
-  return lld::lldMain(args, os, os, {{lld::Gnu, &lld::elf::link}}).retCode == 0;
+  bool ok = lld::lldMain(args, os, os, {{lld::Gnu, &lld::elf::link}}).retCode == 0;
+  setCodegenFlags(); // lld has set every command-line option of LLVM to its default
+  return ok;
 #else
   std::string program;
   for (const char *name : {"ld.lld-22", "ld.lld", "ld"})
@@ -87,9 +90,10 @@ static bool runLinker(ArrayRef<const char *> args, std::string &log) {
 #endif
 }
 
-Error linkArtefact(ArtefactKind kind, ArrayRef<StringRef> objects, StringRef output) {
+Error linkArtefact(ArtefactKind kind, ArrayRef<StringRef> objects, StringRef path) {
+  std::string output = path.str(); // `path` may be an option's value, which lld resets
   // All files are made beside the output, so that the last step is one rename.
-  SmallString<128> folder = sys::path::parent_path(output);
+  SmallString<128> folder = sys::path::parent_path(path);
   if (folder.empty())
     folder = ".";
   if (!sys::fs::is_directory(folder))

@@ -6,6 +6,8 @@
 
 #include "quern/Codegen/CPU/Target.h"
 
+#include "Flags.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -20,16 +22,19 @@ using namespace llvm;
 
 namespace quern {
 
-// The host's backend, and LLVM's options that have no other interface.
+void setCodegenFlags() {
+  // Loops of ours have their addresses in final form: loop strength reduction costs a
+  // third of code generation and gains nothing (measured: 8.6 to 5.5 ms a kernel).
+  if (cl::Option *option = cl::getRegisteredOptions().lookup("disable-lsr"))
+    static_cast<cl::opt<bool> *>(option)->setValue(true);
+}
+
 static const Target &backend() {
   static const Target *target = [] {
     InitializeNativeTarget();
     InitializeNativeTargetAsmPrinter();
     InitializeNativeTargetAsmParser();
-    // Loops of ours have their addresses in final form: loop strength reduction costs a
-    // third of code generation and gains nothing (measured: 8.6 to 5.5 ms a kernel).
-    if (cl::Option *option = cl::getRegisteredOptions().lookup("disable-lsr"))
-      static_cast<cl::opt<bool> *>(option)->setValue(true);
+    setCodegenFlags();
     std::string error;
     return TargetRegistry::lookupTarget(Triple(sys::getProcessTriple()), error);
   }();

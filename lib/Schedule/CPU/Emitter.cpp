@@ -121,11 +121,11 @@ Value Emitter::size(Dim d) {
     return i64(d.getConstant());
   if (Value v = sizes.lookup(d))
     return v;
-  SmallVector<Value> operands;
-  for (Dim operand : d.operands())
-    operands.push_back(size(operand));
   Value result;
   atEntry([&] {
+    SmallVector<Value> operands;
+    for (Dim operand : d.operands())
+      operands.push_back(size(operand));
     auto fold = [&](auto op) {
       result = operands[0];
       for (Value v : llvm::drop_begin(operands))
