@@ -88,6 +88,9 @@ target_link_libraries(QuernPch PUBLIC QuernOptions)
 if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
   target_compile_options(QuernPch PRIVATE -fpch-instantiate-templates)
   target_precompile_headers(QuernPch PRIVATE ${CMAKE_SOURCE_DIR}/cmake/Pch.h)
+  file(SHA256 ${CMAKE_SOURCE_DIR}/cmake/Pch.h sum)
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/CMakeFiles/QuernPch.dir/cmake_pch.hxx.pch.sum
+       CONTENT "${sum} ${LLVM_VERSION} ${CMAKE_CXX_COMPILER_VERSION}")
 endif()
 
 # quern_subdirectories(): every folder here that has a CMakeLists.txt. The tree is the list.
