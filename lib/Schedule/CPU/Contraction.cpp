@@ -17,8 +17,6 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Matchers.h"
 
-#include <map>
-
 using namespace mlir;
 using namespace quern;
 using namespace quern::cpu;
@@ -159,8 +157,9 @@ Tile chooseTile(const Space &space, Product p, const MachineModel &machine) {
 
 class ContractionNest : public Nest {
 public:
-  ContractionNest(Emitter &e, const Space &space, const Product &product, const Tile &tile)
-      : Nest(e, space, [&e, this](Value v) { return tensor(v); }), p(product), tile(tile) {
+  ContractionNest(Emitter &e, const Space &space, const Product &product, const Tile &tile,
+                  Memory &memory)
+      : Nest(e, space, [&memory](Value v) { return memory(v); }), p(product), tile(tile) {
     rows = false;
     vectorDim = p.column;
     outer = p.batch;
@@ -171,7 +170,7 @@ public:
     // Of the epilogue: a power of two that divides the panel.
     width = std::min(tile.columns() & -tile.columns(), tile.lanes * 2);
     sum = p.op.getRegionOutputArgs()[0].getType();
-    auto arg = dyn_cast<BlockArgument>(p.right->tensor);
+    auto arg = dyn_cast<BlockArgument>(throughViews(p.right->tensor));
     packed = arg && e.kernel.isPacked(arg.getArgNumber());
   }
   Value units() {
@@ -188,15 +187,6 @@ public:
   void emit(Value lo, Value hi);
 
 private:
-  const Buffer *tensor(Value v) {
-    if (auto arg = dyn_cast<BlockArgument>(v))
-      return &e.args[arg.getArgNumber()];
-    Buffer &buffer = constants[v.getAsOpaquePointer()];
-    DenseElementsAttr value;
-    if (!buffer.ptr && matchPattern(v, m_Constant(&value)))
-      buffer = e.constantBuffer(value);
-    return &buffer;
-  }
   Value rowCount() { return p.row < 0 ? e.i64(1) : e.size(space.dims[p.row].size); }
   Value columnCount() { return e.size(space.dims[p.column].size); }
   Value blocks() { return e.ceilDiv(rowCount(), e.i64(tile.blockRows)); }
@@ -227,7 +217,6 @@ private:
   Type sum;
   bool packed = false;
   Buffer panel, sums;
-  std::map<void *, Buffer> constants;
 };
 
 } // namespace
@@ -472,10 +461,8 @@ static std::unique_ptr<Space> productSpace(kernel::FuncOp kernel, Product &p, st
   SmallVector<std::pair<Value, Value>> outs;
   for (auto [n, v] : llvm::enumerate(body.getTerminator()->getOperands()))
     outs.push_back({v, body.getArgument(kernel.getNumIns() + n)});
-  auto space = std::make_unique<Space>(kernel, ops, outs, [](Value v) {
-    DenseElementsAttr value;
-    return isa<BlockArgument>(v) || (matchPattern(v, m_Constant(&value)) && !value.isSplat());
-  });
+  auto space =
+      std::make_unique<Space>(kernel, ops, outs, [&](Value v) { return isInMemory(kernel, v); });
   reason = space->isValid() ? match(*space, p) : space->reason;
   return reason.empty() ? std::move(space) : nullptr;
 }
@@ -487,12 +474,13 @@ bool cpu::scheduleContraction(Emitter &e, std::string &reason) {
     return false;
   Tile tile = chooseTile(*space, p, e.machine);
   std::string name = e.kernel.getSymName().str();
+  Memory memory(e);
   e.beginFunction(name, /*sizesOnly=*/false);
-  ContractionNest(e, *space, p, tile).emit(e.lo, e.hi);
+  ContractionNest(e, *space, p, tile, memory).emit(e.lo, e.hi);
   e.beginFunction(name + "_range", /*sizesOnly=*/true);
-  e.endFunction(ContractionNest(e, *space, p, tile).units());
+  e.endFunction(ContractionNest(e, *space, p, tile, memory).units());
   e.beginFunction(name + "_unit_cost", /*sizesOnly=*/true);
-  e.endFunction(ContractionNest(e, *space, p, tile).unitCost());
+  e.endFunction(ContractionNest(e, *space, p, tile, memory).unitCost());
   return true;
 }
 
@@ -506,7 +494,7 @@ std::optional<PackedLayout> quern::getPackedLayout(kernel::FuncOp original, unsi
   if (failed(normalize(kernel)))
     return std::nullopt;
   std::unique_ptr<Space> space = productSpace(kernel, p, reason);
-  if (!space || p.right->tensor != kernel.getBody().front().getArgument(arg) ||
+  if (!space || throughViews(p.right->tensor) != kernel.getBody().front().getArgument(arg) ||
       kernel.isStrided(arg) || !p.right->offset.isConstant(0))
     return std::nullopt;
   Type element = getElementTypeOrSelf(p.right->tensor);
@@ -535,7 +523,7 @@ std::optional<PackedLayout> quern::getPackedLayout(kernel::FuncOp original, unsi
   unsigned reads = 0;
   for (auto &[op, info] : space->info)
     for (auto &access : info.operands)
-      reads += access && access->tensor == p.right->tensor;
+      reads += access && throughViews(access->tensor) == throughViews(p.right->tensor);
   if (!isStatic || numBatch > 1 || reads != 1)
     return std::nullopt;
   return layout;

@@ -131,21 +131,24 @@ Value Emitter::size(Dim d) {
       for (Value v : llvm::drop_begin(operands))
         result = op(result, v);
     };
+    // The divisor is positive.
+    auto floor = [&](Value x, Value y) -> Value {
+      Value r = arith::RemSIOp::create(b, loc, x, y);
+      Value below = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, r, i64(0));
+      return sub(arith::DivSIOp::create(b, loc, x, y),
+                 arith::ExtUIOp::create(b, loc, i64Type, below));
+    };
     switch (d.kind()) {
     case DimKind::Sum:
       return fold([&](Value x, Value y) { return add(x, y); });
     case DimKind::Product:
       return fold([&](Value x, Value y) { return mul(x, y); });
     case DimKind::FloorDiv:
-      return fold(
-          [&](Value x, Value y) -> Value { return arith::FloorDivSIOp::create(b, loc, x, y); });
+      return fold(floor);
     case DimKind::CeilDiv:
-      return fold(
-          [&](Value x, Value y) -> Value { return arith::CeilDivSIOp::create(b, loc, x, y); });
+      return fold([&](Value x, Value y) { return sub(i64(0), floor(sub(i64(0), x), y)); });
     case DimKind::Mod:
-      return fold([&](Value x, Value y) -> Value {
-        return sub(x, mul(arith::FloorDivSIOp::create(b, loc, x, y), y));
-      });
+      return fold([&](Value x, Value y) { return sub(x, mul(floor(x, y), y)); });
     case DimKind::Min:
       return fold([&](Value x, Value y) { return min(x, y); });
     case DimKind::Max:

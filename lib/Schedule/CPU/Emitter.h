@@ -129,6 +129,8 @@ public:
     Lanes lanes;
     /// The value of linalg.index: an i64, or lanes of them.
     llvm::function_ref<mlir::Value(unsigned)> index;
+    /// The first lane of a linalg.index whose lanes count up by one; null for others.
+    llvm::function_ref<mlir::Value(unsigned)> firstIndex;
     /// The memory behind the tensor of a tensor.extract; null: not in memory.
     llvm::function_ref<const Buffer *(mlir::Value)> buffer;
     /// A product of this op may be divided by multiplying with the reciprocal.
@@ -153,7 +155,10 @@ private:
   llvm::DenseMap<Dim, mlir::Value> sizes;
   mlir::IRMapping scalars;
   mlir::Value elementAt(const Buffer &buffer, mlir::Value index);
-  mlir::Value extractIndex(mlir::Value extract, mlir::IRMapping &map, const Place &place);
+  mlir::Value extract(mlir::Operation *op, mlir::IRMapping &map, const Place &place);
+  void trackLanes(mlir::Operation *op, mlir::ValueRange operands, mlir::Value result);
+  /// The first lanes of index vectors that count up by one.
+  llvm::DenseMap<mlir::Value, mlir::Value> counting;
 };
 
 /// Strides of a contiguous row-major tensor.

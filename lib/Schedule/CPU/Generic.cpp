@@ -7,35 +7,26 @@
 #include "Schedulers.h"
 #include "mlir/IR/Matchers.h"
 
-#include <map>
-
 using namespace mlir;
 using namespace quern;
 using namespace quern::cpu;
 
 namespace {
 
-/// A constant that is more than one number lives in memory.
-bool isTable(Value v) {
-  DenseElementsAttr value;
-  return matchPattern(v, m_Constant(&value)) && !value.isSplat();
-}
-
 /// The parts of a kernel that run one after another.
 struct Stages {
   Emitter &e;
   llvm::SmallVector<std::unique_ptr<Space>> spaces;
-  /// Values between stages, and the memory of all tensors in a function being built.
+  /// Values between stages.
   llvm::SmallVector<Value> temporaries;
-  std::map<void *, Buffer> memory; // addresses of entries are kept
+  Memory memory;
 
-  explicit Stages(Emitter &e) : e(e) {}
+  explicit Stages(Emitter &e) : e(e), memory(e) {}
 
   Value outArg(unsigned n) {
     return e.kernel.getBody().front().getArgument(e.kernel.getNumIns() + n);
   }
   std::string build();
-  const Buffer *buffer(Value tensor);
   void emit();
 };
 
@@ -49,8 +40,8 @@ std::string Stages::build() {
   for (auto [n, v] : llvm::enumerate(yields))
     outs.push_back({v, outArg(n)});
   if (!e.options.reference || ops.size() == 1) {
-    auto whole = std::make_unique<Space>(
-        e.kernel, ops, outs, [](Value v) { return isa<BlockArgument>(v) || isTable(v); });
+    auto whole = std::make_unique<Space>(e.kernel, ops, outs,
+                                         [&](Value v) { return isInMemory(e.kernel, v); });
     if (whole->isValid()) {
       spaces.push_back(std::move(whole));
       return {};
@@ -82,9 +73,6 @@ std::string Stages::build() {
     ops.push_back(copy);
   }
   yields = terminator->getOperands();
-  auto isStored = [](Value v) {
-    return isa<BlockArgument>(v) || isTable(v) || v.getDefiningOp<linalg::GenericOp>();
-  };
   for (linalg::GenericOp op : ops) {
     SmallVector<std::pair<Value, Value>> results;
     for (Value v : op->getResults()) {
@@ -100,7 +88,9 @@ std::string Stages::build() {
       }
     }
     auto stage = std::make_unique<Space>(e.kernel, ArrayRef(op), results, [&](Value v) {
-      return isStored(v) && v.getDefiningOp() != op.getOperation();
+      Value root = throughViews(v);
+      return isInMemory(e.kernel, v) ||
+             (root.getDefiningOp<linalg::GenericOp>() && root.getDefiningOp() != op.getOperation());
     });
     if (!stage->isValid())
       return stage->reason;
@@ -109,25 +99,10 @@ std::string Stages::build() {
   return {};
 }
 
-const Buffer *Stages::buffer(Value tensor) {
-  if (auto arg = dyn_cast<BlockArgument>(tensor))
-    return &e.args[arg.getArgNumber()];
-  // A result that is yielded lives in its out.
-  auto yields = e.kernel.getBody().front().getTerminator()->getOperands();
-  auto at = llvm::find(yields, tensor);
-  if (at != yields.end() && spaces.size() > 1)
-    return &e.args[e.kernel.getNumIns() + (at - yields.begin())];
-  Buffer &buffer = memory[tensor.getAsOpaquePointer()];
-  DenseElementsAttr value;
-  if (!buffer.ptr && matchPattern(tensor, m_Constant(&value)))
-    buffer = e.constantBuffer(value);
-  return &buffer;
-}
-
 void Stages::emit() {
   std::string name = e.kernel.getSymName().str();
   auto nestOf = [&](const Space &space) {
-    return Nest(e, space, [this](Value v) { return buffer(v); });
+    return Nest(e, space, [this](Value v) { return memory(v); });
   };
   e.beginFunction(name, /*sizesOnly=*/false);
   memory.clear();
@@ -146,6 +121,9 @@ void Stages::emit() {
       declare("malloc", e.ptrType, e.i64Type);
       declare("free", {}, e.ptrType);
     }
+    // A result that is yielded lives in its out.
+    for (auto [n, v] : llvm::enumerate(e.kernel.getBody().front().getTerminator()->getOperands()))
+      memory.set(v, e.args[e.kernel.getNumIns() + n]);
     e.loop(e.lo, e.hi, 1, [&](Value) {
       for (Value v : temporaries) {
         Buffer buffer;
@@ -157,15 +135,14 @@ void Stages::emit() {
         buffer.ptr = func::CallOp::create(e.b, e.loc, "malloc", TypeRange(e.ptrType),
                                           ValueRange(e.add(bytes, e.i64(64))))
                          .getResult(0);
-        memory[v.getAsOpaquePointer()] = buffer;
+        memory.set(v, buffer);
       }
       for (auto &space : spaces) {
         Nest nest = nestOf(*space);
         nest.emit(e.i64(0), nest.units());
       }
       for (Value v : temporaries)
-        func::CallOp::create(e.b, e.loc, "free", TypeRange(),
-                             ValueRange(memory[v.getAsOpaquePointer()].ptr));
+        func::CallOp::create(e.b, e.loc, "free", TypeRange(), ValueRange(memory(v)->ptr));
     });
   }
   e.beginFunction(name + "_range", /*sizesOnly=*/true);
@@ -178,6 +155,14 @@ void Stages::emit() {
     cost = e.add(cost, spaces.size() == 1 ? each : e.mul(each, nest.units()));
   }
   e.endFunction(cost);
+}
+
+bool cpu::isInMemory(kernel::FuncOp kernel, Value v) {
+  Value root = throughViews(v);
+  if (auto arg = dyn_cast<BlockArgument>(root))
+    return v == root || !kernel.isStrided(arg.getArgNumber());
+  DenseElementsAttr value;
+  return matchPattern(root, m_Constant(&value)) && !value.isSplat();
 }
 
 LogicalResult cpu::scheduleNest(Emitter &e) {

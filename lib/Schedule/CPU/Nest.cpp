@@ -28,6 +28,23 @@ Nest::Nest(Emitter &e, const Space &space, std::function<const Buffer *(Value)> 
     planKept();
 }
 
+const Buffer *Memory::operator()(Value tensor) {
+  if (auto arg = dyn_cast<BlockArgument>(tensor))
+    return &e.args[arg.getArgNumber()];
+  Buffer &buffer = known[tensor.getAsOpaquePointer()];
+  if (buffer.ptr)
+    return &buffer;
+  DenseElementsAttr value;
+  if (Value root = throughViews(tensor); root != tensor) {
+    buffer = *(*this)(root);
+    buffer.shape = shapeOf(tensor);
+    buffer.strides = rowMajorStrides(e.ctx, buffer.shape);
+  } else if (matchPattern(tensor, m_Constant(&value))) {
+    buffer = e.constantBuffer(value);
+  }
+  return &buffer;
+}
+
 //===----------------------------------------------------------------------===//
 // Plan
 //===----------------------------------------------------------------------===//
@@ -392,8 +409,19 @@ SmallVector<Value> Nest::clone(linalg::GenericOp op, ValueRange running, Point &
     }
     return v;
   };
+  auto firstIndex = [&](unsigned loop) -> Value {
+    const Access &access = i.indices[loop];
+    if (!access.coeffs[vectorDim].isConstant(1))
+      return {};
+    Value v = e.size(access.offset);
+    for (unsigned d = 0; d < space.dims.size(); ++d)
+      if (access.dependsOn(d))
+        v = e.add(v, e.mul(point.index[d], e.size(access.coeffs[d])));
+    return v;
+  };
   auto memory = [&](Value tensor) { return buffer(tensor); };
   place.index = index;
+  place.firstIndex = firstIndex;
   place.buffer = memory;
   if (i.reduction)
     for (Value arg : op.getRegionOutputArgs())

@@ -21,9 +21,24 @@
 
 #include "Space.h"
 
+#include <map>
 #include <set>
 
 namespace quern::cpu {
+
+/// Where the tensors of a kernel are while one of its functions is built.
+class Memory {
+public:
+  explicit Memory(Emitter &e) : e(e) {}
+  const Buffer *operator()(mlir::Value tensor);
+  /// A value between parts of the kernel.
+  void set(mlir::Value tensor, Buffer buffer) { known[tensor.getAsOpaquePointer()] = buffer; }
+  void clear() { known.clear(); }
+
+private:
+  Emitter &e;
+  std::map<void *, Buffer> known; ///< entries keep their addresses
+};
 
 class Nest {
 public:

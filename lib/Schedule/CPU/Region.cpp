@@ -110,28 +110,83 @@ Value Emitter::cloneOp(Operation *op, ValueRange operands, int accumulator, bool
   return clone->getResult(0);
 }
 
-/// The element's number: the sum of index * stride.
-Value Emitter::extractIndex(Value value, IRMapping &map, const Place &place) {
-  auto extract = value.getDefiningOp<tensor::ExtractOp>();
+/// Remembers index vectors that count up by one: a counting vector, plus a scalar.
+void Emitter::trackLanes(Operation *op, ValueRange operands, Value result) {
+  if (!isa<VectorType>(result.getType()) || counting.empty())
+    return;
+  auto scalarOf = [](Value v) -> Value {
+    if (auto splat = v.getDefiningOp<vector::BroadcastOp>())
+      return splat.getSource();
+    return {};
+  };
+  auto first = [&](Value v) { return counting.lookup(v); };
+  Value x = first(operands[0]), y = operands.size() > 1 ? operands[1] : Value();
+  if (isa<arith::IndexCastOp, arith::ExtSIOp>(op) && x) {
+    Type type = getElementTypeOrSelf(result.getType());
+    counting[result] = isa<arith::ExtSIOp>(op)
+                           ? arith::ExtSIOp::create(b, loc, type, x).getResult()
+                           : arith::IndexCastOp::create(b, loc, type, x).getResult();
+    return;
+  }
+  if (!isa<arith::AddIOp, arith::SubIOp, arith::MulIOp>(op))
+    return;
+  auto constantLanes = [&](Value v) -> Value {
+    DenseElementsAttr value;
+    if (matchPattern(v, m_Constant(&value)) && value.isSplat())
+      return constant(cast<TypedAttr>(value.getSplatValue<Attribute>()));
+    return scalarOf(v);
+  };
+  if (!x && y && !isa<arith::SubIOp>(op)) {
+    x = first(y);
+    y = operands[0];
+  }
+  Value other = x ? constantLanes(y) : Value();
+  if (!other)
+    return;
+  if (isa<arith::MulIOp>(op)) {
+    if (matchPattern(other, m_One()))
+      counting[result] = x;
+  } else if (isa<arith::AddIOp>(op)) {
+    counting[result] = arith::AddIOp::create(b, loc, x, other);
+  } else {
+    counting[result] = arith::SubIOp::create(b, loc, x, other);
+  }
+}
+
+/// tensor.extract: a scalar, consecutive elements where the last index counts up, or an
+/// element for each lane.
+Value Emitter::extract(Operation *op, IRMapping &map, const Place &place) {
+  auto extract = cast<tensor::ExtractOp>(op);
   const Buffer *buffer = place.buffer(extract.getTensor());
   unsigned lanes = 1;
   SmallVector<Value> indices;
   for (Value i : extract.getIndices()) {
-    Value x = map.lookupOrDefault(i);
-    if (!map.contains(i))
-      x = scalar(x);
+    Value x = map.contains(i) ? map.lookup(i) : scalar(i);
     lanes = std::max(lanes, lanesOf(x));
     indices.push_back(x);
   }
-  Value at;
+  bool consecutive = lanes > 1 && buffer->strides.back().isConstant(1) &&
+                     counting.count(indices.back()) &&
+                     llvm::all_of(llvm::drop_end(indices), [](Value i) { return lanesOf(i) == 1; });
+  if (consecutive) {
+    indices.back() = counting.lookup(indices.back());
+    lanes = 1;
+  }
+  Value at = lanes == 1 ? i64(0) : Value();
   for (auto [i, stride] : llvm::zip(indices, buffer->strides)) {
     Value x = arith::IndexCastOp::create(b, loc, vec(i64Type, lanesOf(i)), i);
+    if (lanes == 1) {
+      at = add(at, mul(x, size(stride)));
+      continue;
+    }
     if (!stride.isConstant(1))
       x = arith::MulIOp::create(b, loc, x, splat(size(stride), lanesOf(i)));
     x = splat(x, lanes);
     at = at ? arith::AddIOp::create(b, loc, at, x).getResult() : x;
   }
-  return at ? at : i64(0);
+  if (lanes > 1)
+    return gather(*buffer, at, place.lanes);
+  return load(*buffer, at, consecutive ? place.lanes : Lanes());
 }
 
 SmallVector<Value> Emitter::cloneRegion(linalg::GenericOp op, ValueRange args, const Place &place) {
@@ -147,18 +202,19 @@ SmallVector<Value> Emitter::cloneRegion(linalg::GenericOp op, ValueRange args, c
   };
   auto indexValue = [&](unsigned dim) -> Value {
     Value i = place.index(dim);
-    return arith::IndexCastOp::create(b, loc, vec(b.getIndexType(), lanesOf(i)), i);
+    Value cast = arith::IndexCastOp::create(b, loc, vec(b.getIndexType(), lanesOf(i)), i);
+    if (lanesOf(i) > 1)
+      if (Value first = place.firstIndex(dim))
+        counting[cast] = arith::IndexCastOp::create(b, loc, b.getIndexType(), first);
+    return cast;
   };
   for (Operation &o : body->without_terminator()) {
     if (auto index = dyn_cast<linalg::IndexOp>(o)) {
       map.map(index.getResult(), indexValue(index.getDim()));
       continue;
     }
-    if (auto extract = dyn_cast<tensor::ExtractOp>(o)) {
-      const Buffer *buffer = place.buffer(extract.getTensor());
-      Value at = extractIndex(extract.getResult(), map, place);
-      map.map(extract.getResult(), isa<VectorType>(at.getType()) ? gather(*buffer, at, place.lanes)
-                                                                 : load(*buffer, at, {}));
+    if (isa<tensor::ExtractOp>(o)) {
+      map.map(o.getResult(0), extract(&o, map, place));
       continue;
     }
     if (isa<tensor::DimOp, kernel::DimOp>(o)) {
@@ -186,12 +242,11 @@ SmallVector<Value> Emitter::cloneRegion(linalg::GenericOp op, ValueRange args, c
         Value v;
         if (auto index = dyn_cast<linalg::IndexOp>(inner)) {
           v = indexValue(index.getDim());
-        } else if (auto extract = dyn_cast<tensor::ExtractOp>(inner)) {
-          IRMapping none;
-          for (Value i : extract.getIndices())
-            none.map(i, i);
-          v = load(*place.buffer(extract.getTensor()),
-                   extractIndex(extract.getResult(), none, place), {});
+        } else if (isa<tensor::ExtractOp>(inner)) {
+          IRMapping same;
+          for (Value i : inner->getOperands())
+            same.map(i, i);
+          v = extract(inner, same, place);
         } else if (isDivision(inner))
           v = safeDivision(*this, inner, inner->getOperands());
         if (!v)
@@ -218,8 +273,11 @@ SmallVector<Value> Emitter::cloneRegion(linalg::GenericOp op, ValueRange args, c
       b.clone(o, map);
       continue;
     }
-    map.map(o.getResult(0), cloneOp(&o, operands, accumulator, place.reciprocal));
+    Value result = cloneOp(&o, operands, accumulator, place.reciprocal);
+    trackLanes(&o, operands, result);
+    map.map(o.getResult(0), result);
   }
+  counting.clear();
   SmallVector<Value> results;
   for (Value v : body->getTerminator()->getOperands())
     results.push_back(lookup(v));

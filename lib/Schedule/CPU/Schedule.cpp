@@ -44,16 +44,19 @@ LogicalResult cpu::normalize(kernel::FuncOp kernel) {
   for (Operation &op : body.without_terminator()) {
     bool onTensors = llvm::any_of(op.getResultTypes(), llvm::IsaPred<TensorType>);
     if (isa<linalg::GenericOp, linalg::FillOp, tensor::EmptyOp, tensor::CastOp,
-            tensor::ExpandShapeOp, tensor::CollapseShapeOp, kernel::RefineOp>(op) ||
+            tensor::ExpandShapeOp, tensor::CollapseShapeOp, kernel::RefineOp, kernel::ViewOp>(op) ||
         op.hasTrait<OpTrait::ConstantLike>() || (!onTensors && op.getNumResults() == 1))
       continue;
     return op.emitError("unsupported: '") << op.getName() << "' in a kernel's body";
   }
   for (auto [n, operand] : llvm::enumerate(yield->getOpOperands())) {
-    Value v = operand.get();
-    bool seen = llvm::is_contained(yield->getOperands().take_front(n), v);
-    if (v.getDefiningOp<linalg::GenericOp>() && !seen)
+    // A view of a result is the result: the out is contiguous.
+    Value v = operand.get(), root = throughViews(v);
+    bool seen = llvm::is_contained(yield->getOperands().take_front(n), root);
+    if (root.getDefiningOp<linalg::GenericOp>() && !seen) {
+      operand.set(root);
       continue;
+    }
     rewriter.setInsertionPoint(yield);
     operand.set(copyInto(rewriter, v.getLoc(), v, body.getArgument(kernel.getNumIns() + n)));
   }

@@ -19,6 +19,9 @@ mlir::LogicalResult scheduleNest(Emitter &e);
 /// nothing is emitted and `reason` says why.
 bool scheduleContraction(Emitter &e, std::string &reason);
 
+/// Whether a value of the body is an argument, a table of constants, or a view of one.
+bool isInMemory(kernel::FuncOp kernel, mlir::Value v);
+
 /// The body in one form: linalg.generic only (and fills that are inits), each result
 /// made by an op of its own. Other ops on tensors are refused.
 mlir::LogicalResult normalize(kernel::FuncOp kernel);

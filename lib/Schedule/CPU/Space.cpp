@@ -86,37 +86,41 @@ SmallVector<Dim> cpu::stridesOf(kernel::FuncOp kernel, Value v) {
   return strides;
 }
 
+Value cpu::throughViews(Value v) {
+  while (Operation *op = v.getDefiningOp()) {
+    if (!isa<tensor::CastOp, kernel::RefineOp, kernel::ViewOp, tensor::ExpandShapeOp,
+             tensor::CollapseShapeOp>(op))
+      break;
+    v = op->getOperand(0);
+  }
+  return v;
+}
+
 Value cpu::lookThrough(Value v, AffineMap &access) {
   MLIRContext *ctx = v.getContext();
-  while (Operation *op = v.getDefiningOp()) {
-    if (isa<tensor::CastOp, kernel::RefineOp>(op)) {
-      v = op->getOperand(0);
-      continue;
-    }
-    auto expand = dyn_cast<tensor::ExpandShapeOp>(op);
-    auto collapse = dyn_cast<tensor::CollapseShapeOp>(op);
-    if (!expand && !collapse)
-      return v;
-    auto groups = expand ? expand.getReassociationIndices() : collapse.getReassociationIndices();
-    auto wide = cast<RankedTensorType>(expand ? v.getType() : collapse.getSrcType());
-    SmallVector<AffineExpr> exprs(expand ? groups.size() : wide.getRank(),
-                                  getAffineConstantExpr(0, ctx));
-    for (auto [narrow, group] : llvm::enumerate(groups)) {
-      bool found = false;
-      for (int64_t i : group) {
-        if (wide.getDimSize(i) == 1)
-          continue;
-        if (found)
-          return v; // two dims of more than one element: not an index map
-        found = true;
-        if (expand)
-          exprs[narrow] = access.getResult(i);
-        else
-          exprs[i] = access.getResult(narrow);
+  for (Value root = throughViews(v); v != root;) {
+    // The dims of more than one element must be the same on both sides.
+    Value source = v.getDefiningOp()->getOperand(0);
+    SmallVector<Dim> from = shapeOf(source), to = shapeOf(v);
+    SmallVector<AffineExpr> exprs;
+    size_t next = 0;
+    for (Dim d : from) {
+      if (d.isConstant(1)) {
+        exprs.push_back(getAffineConstantExpr(0, ctx));
+        continue;
       }
+      while (next < to.size() && to[next].isConstant(1))
+        ++next;
+      if (next == to.size() || d.isUnknown() || to[next] != d)
+        return v; // not an index map
+      exprs.push_back(access.getResult(next++));
     }
+    while (next < to.size() && to[next].isConstant(1))
+      ++next;
+    if (next != to.size())
+      return v;
     access = AffineMap::get(access.getNumDims(), 0, exprs, ctx);
-    v = op->getOperand(0);
+    v = source;
   }
   return v;
 }
@@ -449,7 +453,14 @@ bool Space::makeAccesses(ArrayRef<std::pair<Value, Value>> outs) {
       return fail("a result that is not computed here");
     unsigned n = cast<OpResult>(value).getResultNumber();
     AffineMap map = op.getMatchingIndexingMap(op.getDpsInitOperand(n)).compose(info[op].loops);
-    std::optional<Access> access = linearAccess(kernel, tensor, map);
+    auto arg = dyn_cast<BlockArgument>(tensor);
+    bool isStrided = arg && kernel.isStrided(arg.getArgNumber());
+    if (isStrided && shapeOf(tensor) != shapeOf(value))
+      return fail("a strided result of another shape");
+    // A contiguous out may be another view of the same elements.
+    std::optional<Access> access = linearAccess(kernel, isStrided ? tensor : value, map);
+    if (access)
+      access->tensor = tensor;
     if (!access)
       return fail("an index map that is not linear");
     outputs.push_back({value, *access, info[op].level});

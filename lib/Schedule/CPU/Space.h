@@ -39,6 +39,8 @@ llvm::SmallVector<Dim> shapeOf(mlir::Value v);
 Dim loopSize(mlir::linalg::GenericOp op, unsigned loop);
 /// The strides of a tensor in memory: the host's for a strided argument.
 llvm::SmallVector<Dim> stridesOf(kernel::FuncOp kernel, mlir::Value v);
+/// The value that holds the same elements in the same order: behind views and casts.
+mlir::Value throughViews(mlir::Value v);
 /// Follows reshapes that only add or drop unit dims, casts, and fills used as inits.
 mlir::Value lookThrough(mlir::Value v, mlir::AffineMap &access);
 /// The access of `map` (from a space of `numDims` dims) to a tensor; none when it is

@@ -11,8 +11,9 @@
 #include "mlir/Parser/Parser.h"
 #include "quern/Codegen/CPU/Compile.h"
 #include "quern/Codegen/CPU/Jit.h"
-#include "quern/Dialect/Quern/IR/Quern.h"
 #include "quern/Schedule/CPU.h"
+
+#include "../../Shape/TestDialect.h"
 
 #include "gtest/gtest.h"
 #include <cmath>
@@ -57,7 +58,7 @@ protected:
   KernelTest() {
     mlir::DialectRegistry registry;
     registerCodegenDialects(registry);
-    registry.insert<QuernDialect, kernel::KernelDialect, mlir::linalg::LinalgDialect,
+    registry.insert<SizesDialect, kernel::KernelDialect, mlir::linalg::LinalgDialect,
                     mlir::tensor::TensorDialect>();
     ctx.appendDialectRegistry(registry);
     ctx.loadAllAvailableDialects();
