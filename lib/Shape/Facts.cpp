@@ -159,6 +159,8 @@ void Facts::setRange(StringRef symbol, Range range) {
 }
 
 Dim Facts::normalize(Dim d) const {
+  if (d.isConstant() || d.isUnknown())
+    return d;
   auto replace = [&](Dim atom) -> Dim {
     if (std::optional<Dim> known = find(&Facts::replacements, atom))
       return *known;
@@ -301,6 +303,8 @@ Truth Facts::decide(const Condition &condition) const {
 }
 
 Truth Facts::decideEq(Dim a, Dim b) const {
+  if ((a == b && !a.isUnknown()) || (a.isConstant() && b.isConstant()))
+    return a == b ? Truth::True : Truth::False;
   Dim difference = normalize(a) - normalize(b);
   if (difference.isUnknown())
     return Truth::Undecided;

@@ -173,6 +173,25 @@ bool DimBindings::inPrologue(const Condition &condition) const {
   return known;
 }
 
+LogicalResult verifyNamed(func::FuncOp func) {
+  if (failed(DimBindings::get(func)))
+    return failure();
+  WalkResult walk = func.walk([](StructuredOp op) {
+    // A result that is only a step to its name may have none.
+    auto isNamed = [](Value value) {
+      return llvm::none_of(getDims(cast<RankedTensorType>(value.getType())),
+                           [](Dim d) { return d.isUnknown(); }) ||
+             llvm::all_of(value.getUsers(),
+                          llvm::IsaPred<kernel::RefineOp, kernel::BindDimsOp, func::ReturnOp>);
+    };
+    if (llvm::all_of(op->getResults(), isNamed))
+      return WalkResult::advance();
+    op->emitError("internal: quern-verify-stage: a size without a name");
+    return WalkResult::interrupt();
+  });
+  return failure(walk.wasInterrupted());
+}
+
 llvm::DenseSet<StringAttr> getCalledFunctions(ModuleOp module) {
   llvm::DenseSet<StringAttr> called;
   module.walk([&](Operation *op) {

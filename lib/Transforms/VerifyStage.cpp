@@ -17,6 +17,7 @@
 #include "quern/Dialect/Kernel/IR/Kernel.h"
 #include "quern/Dialect/Quern/IR/FunctionAttrs.h"
 #include "quern/Dialect/Quern/IR/Quern.h"
+#include "quern/Transforms/Dims.h"
 #include "quern/Transforms/Passes.h"
 
 namespace quern {
@@ -363,6 +364,11 @@ struct VerifyStage : quern::impl::QuernVerifyStageBase<VerifyStage> {
     func::FuncOp func = getOperation();
     if (func.isExternal())
       return markAllAnalysesPreserved();
+    if (stage == "named") {
+      if (failed(verifyNamed(func)))
+        signalPassFailure();
+      return markAllAnalysesPreserved();
+    }
     if (!func.getBody().hasOneBlock()) {
       func.emitError("unsupported: quern-verify-stage of a function that is not one block");
       return signalPassFailure();
@@ -375,7 +381,7 @@ struct VerifyStage : quern::impl::QuernVerifyStageBase<VerifyStage> {
     else if (stage == "planned")
       result = verifyPlanned(func);
     else
-      func.emitError("invalid: expected stage to be inplace, bufferized or planned, got '")
+      func.emitError("invalid: expected stage to be named, inplace, bufferized or planned, got '")
           << stage << "'";
     if (failed(result))
       signalPassFailure();

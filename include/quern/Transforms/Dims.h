@@ -54,6 +54,10 @@ private:
   mlir::Operation *lastInPrologue = nullptr;
 };
 
+/// What quern-propagate-shapes promises: sizes of all results of structured ops are
+/// known by name, and names are bound once, before their uses.
+mlir::LogicalResult verifyNamed(mlir::func::FuncOp func);
+
 /// Names of the functions that the module mentions: others call them, so their
 /// signatures carry no names of sizes.
 llvm::DenseSet<mlir::StringAttr> getCalledFunctions(mlir::ModuleOp module);

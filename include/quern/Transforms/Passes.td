@@ -176,6 +176,7 @@ def QuernVerifyStage : Pass<"quern-verify-stage", "::mlir::func::FuncOp"> {
   let description = [{
     Recomputes liveness and aliases by other means than the passes that it checks.
 
+    - `named`: every size of an op's result has a name; each name is bound once, before its uses.
     - `inplace`: no op reads a buffer that was written since, or overwrites an operand that its rule
       does not allow, or a buffer that the function does not own; and no op is left that could
       have been written in place.
@@ -184,7 +185,7 @@ def QuernVerifyStage : Pass<"quern-verify-stage", "::mlir::func::FuncOp"> {
     - `planned`: buffers that live at one time do not overlap in the arena.
   }];
   let options = [
-    Option<"stage", "stage", "std::string", "", "inplace, bufferized or planned">,
+    Option<"stage", "stage", "std::string", "", "named, inplace, bufferized or planned">,
   ];
 }
 

@@ -1,5 +1,5 @@
 // RUN: quern-opt %s --quern-propagate-shapes --split-input-file | FileCheck %s
-// RUN: quern-opt %s --quern-propagate-shapes --split-input-file -o %t
+// RUN: quern-opt %s --pass-pipeline='builtin.module(quern-propagate-shapes,func.func(quern-verify-stage{stage=named}))' --split-input-file -o %t
 // RUN: quern-opt %t --quern-propagate-shapes --split-input-file | diff %t -
 
 // Branch results: what agrees keeps its name, what differs gets a new one.

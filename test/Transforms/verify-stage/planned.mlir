@@ -1,7 +1,7 @@
 // RUN: quern-opt %s --quern-verify-stage=stage=planned -split-input-file -verify-diagnostics
 // RUN: not quern-opt %s --quern-verify-stage=stage=fused -split-input-file 2>&1 | FileCheck %s
 
-// CHECK: error: invalid: expected stage to be inplace, bufferized or planned, got 'fused'
+// CHECK: error: invalid: expected stage to be named, inplace, bufferized or planned, got 'fused'
 
 kernel.func @k kind "pointwise" {
 ^bb0(%a: tensor<16xf32>, %b: tensor<16xf32>, %o: tensor<16xf32>):
