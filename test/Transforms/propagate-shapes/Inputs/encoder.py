@@ -52,7 +52,7 @@ def permute(x, order, *dims):
 def norm(x):
     return op("layer_norm", [x, arg(f32(width)), arg(f32(width))],
               [f32("?", "?", width), f32("?", "?", 1), f32("?", "?", 1)],
-              f"normalized_shape = array<i64: {width}>")
+              f"normalized_shape = #quern.dims<{width}>")
 
 
 def split(x):
