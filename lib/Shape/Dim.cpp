@@ -49,7 +49,9 @@ static int64_t addMinimum(int64_t a, int64_t b) {
   return r;
 }
 
+// For b >= 1. Neither overflows: a = floorDivide(a, b) * b + floorRest(a, b).
 static int64_t floorDivide(int64_t a, int64_t b) { return llvm::divideFloorSigned(a, b); }
+static int64_t floorRest(int64_t a, int64_t b) { return a % b < 0 ? a % b + b : a % b; }
 
 static const detail::DimAttrStorage *storage(Dim d) {
   return static_cast<const detail::DimAttrStorage *>(d.getAttr().getImpl());
@@ -334,7 +336,7 @@ struct Split {
 static Split splitByConstant(Dim a, int64_t k) {
   Split split;
   for (Term &term : termsOf(a)) {
-    int64_t q = floorDivide(term.coefficient, k), r = term.coefficient - q * k;
+    int64_t q = floorDivide(term.coefficient, k), r = floorRest(term.coefficient, k);
     if (q)
       split.quotient.push_back({q, term.atoms});
     if (r)
@@ -617,7 +619,7 @@ std::optional<int64_t> Dim::evaluate(function_ref<std::optional<int64_t>(StringR
         return std::nullopt;
       result = kind() == DimKind::FloorDiv  ? floorDivide(result, value)
                : kind() == DimKind::CeilDiv ? llvm::divideCeilSigned(result, value)
-                                            : result - floorDivide(result, value) * value;
+                                            : floorRest(result, value);
       break;
     case DimKind::Min:
       result = std::min(result, value);

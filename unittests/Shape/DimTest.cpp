@@ -100,6 +100,13 @@ TEST_F(DimTest, OverflowAndGrowthGiveUnknown) {
   EXPECT_TRUE((big * sym("S") * 2).isUnknown());
   EXPECT_TRUE((num(std::numeric_limits<int64_t>::min()) * -1).isUnknown());
   EXPECT_TRUE(Dim::ceilDiv(big, num(2)).isUnknown());
+  Dim least = num(std::numeric_limits<int64_t>::min());
+  EXPECT_EQ(Dim::mod(least, num(3)), num(1));
+  EXPECT_EQ(Dim::floorDiv(least, num(3)), num(-3074457345618258603));
+  EXPECT_EQ(Dim::mod(least * sym("S"), num(3)), dim("mod(S, 3)"));
+  EXPECT_TRUE(Dim::floorDiv(least * sym("S"), sym("S") * -1).evaluate([](StringRef) {
+    return std::optional<int64_t>(1);
+  }) == std::nullopt);
   Dim sum = num(0);
   for (unsigned i = 0; i < 40; ++i)
     sum = sum + sym("s" + std::to_string(i));
