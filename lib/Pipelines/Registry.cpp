@@ -7,9 +7,12 @@
 #include "quern/Pipelines/Registry.h"
 #include "mlir/Dialect/Affine/Transforms/Passes.h"
 #include "mlir/Dialect/Func/Extensions/InlinerExtension.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Transforms/Passes.h"
+#include "quern/Codegen/CUDA/Emitter.h"
 #include "quern/Dialect/Kernel/IR/Kernel.h"
 #include "quern/Dialect/Quern/IR/Quern.h"
+#include "quern/Schedule/CUDA.h"
 #include "quern/Transforms/Passes.h"
 
 namespace quern {
@@ -22,14 +25,17 @@ void registerDialects(mlir::DialectRegistry &registry) {
                   mlir::arith::ArithDialect, mlir::func::FuncDialect, mlir::linalg::LinalgDialect,
                   mlir::math::MathDialect, mlir::memref::MemRefDialect, mlir::scf::SCFDialect,
                   mlir::tensor::TensorDialect, mlir::vector::VectorDialect, mlir::LLVM::LLVMDialect,
-                  mlir::bufferization::BufferizationDialect, mlir::cf::ControlFlowDialect>();
+                  mlir::bufferization::BufferizationDialect, mlir::cf::ControlFlowDialect,
+                  mlir::gpu::GPUDialect>();
   mlir::func::registerInlinerExtension(registry);
 }
 
 void registerPasses() {
   registerQuernPasses();
+  registerEmitCUDAPass();
   registerHostToLLVMPass();
   registerQuernToLinalgPass();
+  registerScheduleCUDAPass();
   // Canonicalisation, inlining, loop motion; and what clones loops.
   mlir::registerTransformsPasses();
   mlir::affine::registerAffineLoopUnroll();

@@ -47,6 +47,44 @@ __device__ __forceinline__ bf16 toBf16(float value) {
   return result;
 }
 
+/// 16 bytes to global memory. In PTX: the compiler would merge the store with that of an
+/// unaligned branch, element by element.
+__device__ __forceinline__ void store16(void *p, uint4 word) {
+  asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(p)),
+               "r"(word.x), "r"(word.y), "r"(word.z), "r"(word.w)
+               : "memory");
+}
+
+/// One access to global memory of the size of V: 1 to 16 bytes, or twice 16.
+template <int Bytes> struct Word { using type = uint4; };
+template <> struct Word<8> { using type = uint2; };
+template <> struct Word<4> { using type = unsigned; };
+template <> struct Word<2> { using type = unsigned short; };
+template <> struct Word<1> { using type = unsigned char; };
+
+template <class V> __device__ __forceinline__ void storeWhole(V *p, const V &value) {
+  using T = typename Word<sizeof(V)>::type;
+#pragma unroll
+  for (int i = 0; i < static_cast<int>(sizeof(V) / sizeof(T)); ++i) {
+    T word;
+    memcpy(&word, reinterpret_cast<const char *>(&value) + i * sizeof(T), sizeof(T));
+    if constexpr (sizeof(T) == 16)
+      store16(reinterpret_cast<T *>(p) + i, word);
+    else
+      reinterpret_cast<T *>(p)[i] = word;
+  }
+}
+template <class V> __device__ __forceinline__ V loadWhole(const V *p) {
+  using T = typename Word<sizeof(V)>::type;
+  V value;
+#pragma unroll
+  for (int i = 0; i < static_cast<int>(sizeof(V) / sizeof(T)); ++i) {
+    const T word = reinterpret_cast<const T *>(p)[i];
+    memcpy(reinterpret_cast<char *>(&value) + i * sizeof(T), &word, sizeof(T));
+  }
+  return value;
+}
+
 } // namespace quern
 
 #define QUERN_DYNAMIC_SHARED(type, name)                                                           \

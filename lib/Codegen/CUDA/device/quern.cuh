@@ -39,7 +39,7 @@ template <class V> __device__ __forceinline__ bool isAligned(const void *p) {
 template <int N, class T> __device__ __forceinline__ vec<T, N> load(const T *p, long long left) {
   vec<T, N> result;
   if (left >= N && isAligned<vec<T, N>>(p)) {
-    result = *reinterpret_cast<const vec<T, N> *>(p);
+    result = loadWhole(reinterpret_cast<const vec<T, N> *>(p));
   } else {
 #pragma unroll
     for (int i = 0; i < N; ++i)
@@ -52,7 +52,7 @@ template <int N, class T> __device__ __forceinline__ vec<T, N> load(const T *p, 
 template <int N, class T>
 __device__ __forceinline__ void store(T *p, const vec<T, N> &value, long long left) {
   if (left >= N && isAligned<vec<T, N>>(p)) {
-    *reinterpret_cast<vec<T, N> *>(p) = value;
+    storeWhole(reinterpret_cast<vec<T, N> *>(p), value);
   } else {
 #pragma unroll
     for (int i = 0; i < N; ++i)
@@ -103,7 +103,9 @@ __device__ __forceinline__ f16 toF16(double value) { return toF16(roundToOdd(val
 __device__ __forceinline__ bf16 toBf16(double value) { return toBf16(roundToOdd(value)); }
 
 /// Truncates towards zero; saturates; NaN gives 0.
-template <class To, class From> __device__ __forceinline__ To toInteger(From value, To least, To largest) {
+template <class To, class From> __device__ __forceinline__ To toSigned(From value) {
+  constexpr To largest =
+      static_cast<To>(~0ull >> (65 - 8 * sizeof(To))), least = static_cast<To>(-largest - 1);
   if (!(value == value))
     return 0;
   if (value <= static_cast<From>(least))
@@ -112,6 +114,27 @@ template <class To, class From> __device__ __forceinline__ To toInteger(From val
     return largest;
   return static_cast<To>(value);
 }
+/// The same for an unsigned number, whose bits are given.
+template <class To, class From> __device__ __forceinline__ To toUnsignedBits(From value) {
+  constexpr unsigned long long largest = ~0ull >> (64 - 8 * sizeof(To));
+  if (!(value > 0))
+    return 0;
+  if (value >= static_cast<From>(largest))
+    return static_cast<To>(largest);
+  return static_cast<To>(static_cast<unsigned long long>(value));
+}
+
+/// Quotients rounded down and up.
+template <class T> __device__ __forceinline__ T floorDiv(T a, T b) {
+  const T quotient = a / b;
+  return quotient * b != a && (a < 0) != (b < 0) ? quotient - 1 : quotient;
+}
+template <class T> __device__ __forceinline__ T ceilDiv(T a, T b) {
+  const T quotient = a / b;
+  return quotient * b != a && (a < 0) == (b < 0) ? quotient + 1 : quotient;
+}
+
+template <class T> __device__ __forceinline__ T magnitude(T a) { return a < 0 ? wrapSub(T(0), a) : a; }
 
 /// The larger; NaN when one is NaN; 0 above -0.
 template <class T> __device__ __forceinline__ T maximum(T a, T b) {

@@ -163,4 +163,7 @@ inline bf16 toBf16(float value) {
                                                      : (bits + 0x7fff + (bits >> 16 & 1)) >> 16)};
 }
 
+template <class V> inline void storeWhole(V *p, const V &value) { *p = value; }
+template <class V> inline V loadWhole(const V *p) { return *p; }
+
 } // namespace quern

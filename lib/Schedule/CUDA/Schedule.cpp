@@ -1,0 +1,84 @@
+//===- Schedule.cpp - From a kernel to its device function ----------------===//
+//
+// Part of Quern, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelBuilder.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Pass/Pass.h"
+
+using namespace mlir;
+
+namespace quern {
+
+FailureOr<OwningOpRef<ModuleOp>> scheduleCudaKernel(kernel::FuncOp kernel,
+                                                    const CudaScheduleOptions &options) {
+  using namespace cuda;
+  kernel.getContext()
+      ->loadDialect<arith::ArithDialect, func::FuncDialect, gpu::GPUDialect, LLVM::LLVMDialect,
+                    math::MathDialect, memref::MemRefDialect, scf::SCFDialect,
+                    vector::VectorDialect>();
+  BodyInfo info(kernel);
+  if (failed(info.verify()))
+    return failure();
+  if (!kernel.getPacked().empty())
+    return kernel.emitError("unsupported: packed operands in CUDA kernels");
+
+  // The kind is what fusion aimed at; a body that its scheduler does not take goes to the
+  // generic one.
+  StringRef kind = kernel.getKind();
+  ScheduledModule module;
+  if (kind == "pointwise" || kind == "gather")
+    module = schedulePointwise(info, options);
+  else if (kind == "row_reduction")
+    module = scheduleRowReduction(info, options);
+  else if (kind == "contraction")
+    module = scheduleContraction(info, options);
+  if (!module)
+    module = scheduleGeneric(info, options);
+  if (!module)
+    return failure();
+  return std::move(module);
+}
+
+gpu::GPUFuncOp getDeviceFunction(ModuleOp module) {
+  for (auto device : module.getOps<gpu::GPUModuleOp>())
+    for (auto function : device.getOps<gpu::GPUFuncOp>())
+      return function;
+  return {};
+}
+
+namespace {
+struct ScheduleCUDAPass : PassWrapper<ScheduleCUDAPass, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ScheduleCUDAPass)
+  StringRef getArgument() const override { return "quern-schedule-cuda"; }
+  StringRef getDescription() const override {
+    return "replace kernels by device functions in the gpu dialect";
+  }
+  void getDependentDialects(DialectRegistry &registry) const override {
+    registry
+        .insert<arith::ArithDialect, func::FuncDialect, gpu::GPUDialect, LLVM::LLVMDialect,
+                math::MathDialect, memref::MemRefDialect, scf::SCFDialect, vector::VectorDialect>();
+  }
+  void runOnOperation() override {
+    for (auto kernel : llvm::make_early_inc_range(getOperation().getOps<kernel::FuncOp>())) {
+      FailureOr<OwningOpRef<ModuleOp>> module = scheduleCudaKernel(kernel);
+      if (failed(module))
+        return signalPassFailure();
+      Block *block = kernel->getBlock();
+      block->getOperations().splice(kernel->getIterator(), (*module)->getBody()->getOperations());
+      kernel.erase();
+    }
+  }
+};
+} // namespace
+
+void registerScheduleCUDAPass() { PassRegistration<ScheduleCUDAPass>(); }
+
+} // namespace quern
