@@ -73,10 +73,10 @@ static void importGemm(NodeImport &n) {
   Value a = n.input(0), b = n.input(1);
   if (n.failed())
     return;
-  for (auto [i, value] : llvm::enumerate(ArrayRef<Value>{a, b}))
+  for (Value value : {a, b})
     if (NodeImport::rankOf(value) != 2) {
-      n.fail("input " + Twine(i) + " has rank " + Twine(NodeImport::rankOf(value)) +
-             ", expected 2");
+      n.fail("input " + Twine(value == a ? 0 : 1) + " has rank " +
+             Twine(NodeImport::rankOf(value)) + ", expected 2");
       return;
     }
   if (n.intAttr("transA", 0))

@@ -112,8 +112,32 @@ static void importSize(NodeImport &n) {
   n.setOutput(0, std::move(contents));
 }
 
+/// Stored numbers: start, start + delta, …
+static void importKnownRange(NodeImport &n) {
+  DType dtype = n.storedTensor(0)->data.dtype();
+  SmallVector<NamedAttribute> attrs;
+  for (auto [i, name] : {std::pair(0u, "start"), std::pair(1u, "end"), std::pair(2u, "step")}) {
+    const HostTensor &number = n.storedTensor(i)->data;
+    if (number.numElements() != 1 || number.dtype() != dtype) {
+      n.fail("start, limit and delta are not scalars of one type");
+      return;
+    }
+    attrs.push_back(isFloat(dtype) ? n.attr(name, number.getDouble(0))
+                                   : n.attr(name, number.getInt(0)));
+  }
+  attrs.push_back(n.attr("dtype", getElementType(n.getContext(), dtype)));
+  n.setOutput(0, n.op("arange", {}, attrs));
+}
+
+/// From a number, by a positive number, to a size.
 static void importRange(NodeImport &n) {
-  // 0, 1, …, n - 1 for a free n; the rest is known, or not handled.
+  if (n.storedTensor(0) && n.storedTensor(1) && n.storedTensor(2))
+    return importKnownRange(n);
+  for (unsigned i = 0; i < 3; ++i)
+    if (const Tensor *number = n.storedTensor(i); number && isFloat(number->data.dtype())) {
+      n.refuse("floats that are known only at run time");
+      return;
+    }
   SmallVector<Dim> start = n.sizes(0, "start"), limit = n.sizes(1, "limit"),
                    delta = n.sizes(2, "delta");
   if (n.failed())
@@ -122,12 +146,20 @@ static void importRange(NodeImport &n) {
     n.fail("start, limit and delta are not scalars");
     return;
   }
-  if (!start[0].isConstant(0) || !delta[0].isConstant(1)) {
+  if (!start[0].isConstant() || !delta[0].isConstant() || delta[0].getConstant() <= 0) {
     n.refuse("from " + start[0].str() + " to " + limit[0].str() + " by " + delta[0].str());
     return;
   }
   Type dtype = getElementType(n.getContext(), n.contents(0)->dtype);
-  n.setOutput(0, n.op("iota", {}, {n.attr("size", limit[0]), n.attr("dtype", dtype)}));
+  Dim count = Dim::ceilDiv(limit[0] - start[0], delta[0]);
+  if (std::optional<int64_t> least = Facts().lowerBound(count); !least || *least < 0)
+    count = Dim::max(count, n.dim(0));
+  Value numbers = n.op("iota", {}, {n.attr("size", count), n.attr("dtype", dtype)});
+  if (!delta[0].isConstant(1))
+    numbers = n.op("mul", {numbers, n.scalarLike(delta[0].getConstant(), numbers)});
+  if (!start[0].isConstant(0))
+    numbers = n.op("add", {numbers, n.scalarLike(start[0].getConstant(), numbers)});
+  n.setOutput(0, numbers);
 }
 
 //===----------------------------------------------------------------------===//

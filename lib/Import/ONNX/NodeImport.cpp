@@ -128,7 +128,7 @@ Value GraphState::makeSizes(const Contents &contents) {
       return scalar;
     elements.push_back(create("view", {scalar}, {sizeAttr(Dim::constant(ctx, 1))}));
   }
-  Value list = create("cat", {elements}, {});
+  Value list = elements.size() == 1 ? elements[0] : create("cat", {elements}, {});
   if (!list || contents.rank() == 1)
     return list;
   auto dims = llvm::map_to_vector(contents.dims, [&](int64_t d) { return Dim::constant(ctx, d); });

@@ -244,9 +244,11 @@ static void importConcat(NodeImport &n) {
 
 /// Elements [start, end) of one dim, both in range; itself where that is all.
 static Value slice(NodeImport &n, Value x, int64_t axis, int64_t start, int64_t end, int64_t step) {
-  return n.op(
-      "slice", {x},
-      {n.attr("dim", axis), n.attr("start", start), n.attr("end", end), n.attr("step", step)});
+  SmallVector<NamedAttribute> attrs{n.attr("dim", axis), n.attr("start", n.dim(start)),
+                                    n.attr("step", step)};
+  if (end != INT64_MAX)
+    attrs.push_back(n.attr("end", n.dim(end)));
+  return n.op("slice", {x}, attrs);
 }
 
 /// Numbers from here on mean "to the end" in exporters' files (tf2onnx writes 10^9 and
