@@ -13,6 +13,7 @@
 
 #include "quern/Shape/Condition.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MathExtras.h"
 #include <numeric>
 
