@@ -126,6 +126,7 @@ struct QuernToLinalgPass : PassWrapper<QuernToLinalgPass, OperationPass<>> {
 };
 } // namespace
 
+std::unique_ptr<Pass> createQuernToLinalgPass() { return std::make_unique<QuernToLinalgPass>(); }
 void registerQuernToLinalgPass() { PassRegistration<QuernToLinalgPass>(); }
 
 } // namespace quern

@@ -16,6 +16,7 @@
 
 #include "mlir/IR/AffineMap.h"
 #include "mlir/IR/Builders.h"
+#include "mlir/Pass/Pass.h"
 #include "quern/Dialect/Quern/IR/Quern.h"
 #include "quern/Dialect/Quern/IR/ScalarBuilder.h"
 
@@ -115,6 +116,8 @@ mlir::FailureOr<llvm::SmallVector<mlir::Value>> lowerOp(mlir::Operation *op, Low
 /// Lowers every structured op in a kernel.func or func.func, in place. Argument types lose their
 /// sign, and keep the names of their dims.
 mlir::LogicalResult lowerToLinalg(mlir::Operation *function);
+/// The same for all functions and kernels: `quern-to-linalg`.
+std::unique_ptr<mlir::Pass> createQuernToLinalgPass();
 
 } // namespace quern
 
