@@ -211,8 +211,8 @@ TEST(OnnxImport, ShapeErrors) {
                        "2, expected 1");
 }
 
-/// Integers made of sizes: what y is, in a model where x is f32[B, 2].
-std::string fold(function_ref<void(GraphProto &)> build) {
+/// A model where x is f32[B, 2].
+std::string importFree(function_ref<void(GraphProto &)> build) {
   ModelProto model = emptyModel();
   GraphProto &graph = *model.mutable_graph();
   graph.clear_input();
@@ -225,7 +225,12 @@ std::string fold(function_ref<void(GraphProto &)> build) {
   addInts(graph, "four", {4});
   addNode(graph, "Shape", "", {"x"}, {"shape"});
   build(graph);
-  std::string text = import(model);
+  return import(model);
+}
+
+/// Integers made of sizes: the constant that y is, or the error.
+std::string fold(function_ref<void(GraphProto &)> build) {
+  std::string text = importFree(build);
   StringRef constant = StringRef(text).split("arith.constant ").second.split('\n').first;
   return constant.empty() ? text : constant.str();
 }
@@ -270,6 +275,13 @@ TEST(OnnxImport, FoldedShapes) {
   EXPECT_TRUE(StringRef(text).contains("quern.dim_value  {dtype = i64, value = #quern.dim<4*B>}"))
       << text;
   EXPECT_TRUE(StringRef(text).contains("-> (tensor<2xi64> {quern.name = \"y\"})")) << text;
+  // Negative indices into a free dim count from its end.
+  text = importFree([](GraphProto &graph) {
+    addValue(*graph.mutable_input(), "i", {3}, i64);
+    addNode(graph, "Gather", "", {"x", "i"}, {"y"});
+  });
+  EXPECT_TRUE(StringRef(text).contains("quern.dim_value  {dtype = i64, value = #quern.dim<B>}"))
+      << text;
   EXPECT_EQ(fold([](GraphProto &graph) {
               addInts(graph, "far", {7});
               addNode(graph, "Gather", "gather1", {"shape", "far"}, {"y"});

@@ -56,7 +56,7 @@ static void importConstantOfShape(NodeImport &n) {
   if (n.failed())
     return;
   if (!value) {
-    n.setOutput(0, n.full(0, Float32Type::get(n.getContext()), dims));
+    n.setOutput(0, n.full(HostTensor(DType::F32, {}), dims));
     return;
   }
   const Tensor &fill = value->tensors.front();
@@ -68,8 +68,7 @@ static void importConstantOfShape(NodeImport &n) {
     n.fail("attribute 'value' has " + Twine(fill.data.numElements()) + " elements, expected 1");
     return;
   }
-  n.setOutput(
-      0, n.full(fill.data.getDouble(0), getElementType(n.getContext(), *fill.type->dtype), dims));
+  n.setOutput(0, n.full(fill.data, dims));
 }
 
 /// The known ones of ConstantOfShape: shapes of ones, as PyTorch's exporter writes them.
@@ -170,11 +169,12 @@ static void importRange(NodeImport &n) {
 static Value wrapIndices(NodeImport &n, Value indices, Dim size) {
   if (n.failed())
     return {};
-  if (!size.isConstant())
-    return indices; // negative ones are refused by the op's own check
-  Value zero = n.scalarLike(0, indices);
-  Value wrapped = n.op("add", {indices, n.scalarLike(size.getConstant(), indices)});
-  return n.op("where", {n.op("lt", {indices, zero}), wrapped, indices});
+  Value count = size.isConstant()
+                    ? n.scalarLike(size.getConstant(), indices)
+                    : n.op("dim_value", {},
+                           {n.attr("value", size), n.attr("dtype", NodeImport::dtypeOf(indices))});
+  Value isNegative = n.op("lt", {indices, n.scalarLike(0, indices)});
+  return n.op("where", {isNegative, n.op("add", {indices, count}), indices});
 }
 
 /// The indices of input 1 for a dim of this size; known ones are checked here.

@@ -362,9 +362,10 @@ Value NodeImport::permute(Value value, ArrayRef<int64_t> dims) {
   return op("permute", {value}, {attr("dims", dims)});
 }
 
-Value NodeImport::full(double value, Type dtype, ArrayRef<Dim> dims) {
-  mlir::NamedAttribute fill =
-      isa<FloatType>(dtype) ? attr("fill_value", value) : attr("fill_value", int64_t(value));
+Value NodeImport::full(const HostTensor &value, ArrayRef<Dim> dims) {
+  NamedAttribute fill = isFloat(value.dtype()) ? attr("fill_value", value.getDouble(0))
+                                               : attr("fill_value", value.getInt(0));
+  Type dtype = getElementType(getContext(), value.dtype());
   return op("full", {}, {attr("size", dims), fill, attr("dtype", dtype)});
 }
 

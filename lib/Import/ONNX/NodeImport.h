@@ -139,7 +139,8 @@ public:
   mlir::Value reshape(mlir::Value value, llvm::ArrayRef<Dim> dims);
   mlir::Value expand(mlir::Value value, llvm::ArrayRef<Dim> dims);
   mlir::Value permute(mlir::Value value, llvm::ArrayRef<int64_t> dims);
-  mlir::Value full(double value, mlir::Type dtype, llvm::ArrayRef<Dim> dims);
+  /// A tensor of these dims filled with the one element of `value`, in its dtype.
+  mlir::Value full(const HostTensor &value, llvm::ArrayRef<Dim> dims);
 
   mlir::NamedAttribute attr(llvm::StringRef name, mlir::Attribute value);
   mlir::NamedAttribute attr(llvm::StringRef name, int64_t value);

@@ -290,11 +290,10 @@ static void importDropout(NodeImport &n) {
   n.forward(0);
   if (n.wantsOutput(1)) {
     Value x = n.input(0);
-    if (!n.failed())
-      n.setOutput(1, n.full(1,
-                            n.node.version >= 10 ? IntegerType::get(n.getContext(), 1)
-                                                 : NodeImport::dtypeOf(x),
-                            NodeImport::dimsOf(x)));
+    if (n.failed())
+      return;
+    Value all = n.full(HostTensor::fromValues(DType::Bool, {}, {1}), NodeImport::dimsOf(x));
+    n.setOutput(1, n.node.version >= 10 ? all : n.convert(all, NodeImport::dtypeOf(x)));
   }
 }
 

@@ -278,6 +278,10 @@ static Value sliceDim(NodeImport &n, Value x, int64_t axis, int64_t start, int64
   }
   if (end >= toTheEnd)
     end = INT64_MAX;
+  if (start <= -toTheEnd)
+    start = 0;
+  if (end <= -toTheEnd)
+    end = 0;
   if (start == 0 && end == INT64_MAX && step == 1)
     return x;
   return slice(n, x, axis, start, end, step);
