@@ -217,7 +217,10 @@ static int runTest() {
     Expected<const quern_function *> fn = shared->pick();
     if (!fn)
       return fn.takeError();
-    return [=, fn = *fn](std::vector<HostTensor> inputs) { return runner->call(*fn, inputs); };
+    // The code lives as long as the callable.
+    return [shared, runner, fn = *fn](std::vector<HostTensor> inputs) {
+      return runner->call(*fn, inputs);
+    };
   };
   return onnx::runTestFolderCommand(onnxTest, compileTest, writeOutputs);
 }
