@@ -7,10 +7,9 @@
 #define QUERN_LIB_CONFORMANCE_PROGRAM_H
 
 #include "mlir/IR/BuiltinOps.h"
-#include "quern-c/Runtime.h"
+#include "quern/Compiler/Compiler.h"
+#include "quern/Compiler/Execute.h"
 #include "quern/Conformance/Conformance.h"
-#include "quern/Support/HostTensor.h"
-#include "llvm/Support/Error.h"
 
 namespace quern::conformance {
 
@@ -20,19 +19,26 @@ void loadDialects(mlir::MLIRContext &context);
 /// The compiled functions of a module, and a context to call them in.
 class Program {
 public:
-  virtual ~Program() = default;
+  /// Changes the module. Nothing is read from the disk cache: tests test the compiler.
   static llvm::Expected<std::unique_ptr<Program>> compile(mlir::ModuleOp module, Target target,
                                                           unsigned threads = 1);
 
-  /// Calls a function through the C ABI. Outputs are allocated with the sizes that the function
-  /// answers and filled with a pattern first; an output that is always some input's buffer
-  /// shares its bytes. Fails also when the call changed an input that is not donated.
+  /// Calls a function. Outputs are allocated with the sizes that the function answers and filled
+  /// with a pattern first; an output that is always some input's buffer is that tensor. Fails
+  /// also when the call changed an input that it may not write to.
   llvm::Expected<std::vector<HostTensor>> call(llvm::StringRef function,
                                                llvm::MutableArrayRef<HostTensor> inputs);
 
   /// The signature; null when there is no such function.
-  virtual const quern_function *lookup(llvm::StringRef function) const = 0;
-  virtual quern_context *context() const = 0;
+  const quern_function *lookup(llvm::StringRef function) const { return model->lookup(function); }
+  quern_context *context() { return runner.context(); }
+
+private:
+  Program(std::unique_ptr<CompiledModel> model, const quern_device *device, unsigned threads)
+      : model(std::move(model)), runner(int32_t(threads), device) {}
+
+  std::unique_ptr<CompiledModel> model;
+  Runner runner;
 };
 
 } // namespace quern::conformance

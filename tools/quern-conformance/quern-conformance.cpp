@@ -16,10 +16,12 @@ using namespace quern::conformance;
 
 static cl::SubCommand atenCommand("aten", "recorded calls of ATen operators");
 static cl::SubCommand onnxCommand("onnx", "ONNX's backend tests, and models with data");
+static cl::SubCommand trainingCommand("training", "training steps: gradients, losses, parameters");
 
 static cl::OptionCategory category("Options");
 static cl::opt<Target> target("target", cl::desc("Where the code runs"), cl::cat(category),
-                              cl::sub(atenCommand), cl::sub(onnxCommand), cl::init(Target::CPU),
+                              cl::sub(atenCommand), cl::sub(onnxCommand), cl::sub(trainingCommand),
+                              cl::init(Target::CPU),
                               cl::values(clEnumValN(Target::CPU, "cpu", "this CPU"),
                                          clEnumValN(Target::CUDAEmulated, "cuda-emulated",
                                                     "CUDA text, run on the CPU")));
@@ -56,6 +58,9 @@ static cl::list<std::string> atenFiles(cl::Positional, cl::OneOrMore, cl::value_
 static cl::list<std::string> onnxFolders(cl::Positional, cl::OneOrMore, cl::value_desc("DIR…"),
                                          cl::desc("<DIR…>"), cl::cat(category),
                                          cl::sub(onnxCommand));
+
+static cl::opt<std::string> trainingFolder(cl::Positional, cl::Required, cl::desc("<DIR>"),
+                                           cl::cat(category), cl::sub(trainingCommand));
 
 static int finish(Expected<bool> passed) {
   if (!passed)
@@ -96,6 +101,7 @@ int main(int argc, char **argv) {
   cl::SetVersionPrinter([](raw_ostream &os) { os << "quern-conformance " QUERN_VERSION "\n"; });
   cl::HideUnrelatedOptions(category, atenCommand);
   cl::HideUnrelatedOptions(category, onnxCommand);
+  cl::HideUnrelatedOptions(category, trainingCommand);
   cl::ParseCommandLineOptions(argc, argv,
                               "runs recorded results against Quern; exit code 0: all passed, "
                               "1: some did not, 3: bad input\n");
@@ -103,6 +109,8 @@ int main(int argc, char **argv) {
     return runAtenCommand();
   if (onnxCommand)
     return runOnnxCommand();
+  if (trainingCommand)
+    return finish(runTraining(trainingFolder, target));
   cl::PrintHelpMessage();
   return QUERN_INVALID;
 }

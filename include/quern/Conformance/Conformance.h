@@ -11,6 +11,7 @@
 #ifndef QUERN_CONFORMANCE_CONFORMANCE_H
 #define QUERN_CONFORMANCE_CONFORMANCE_H
 
+#include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 #include <string>
 #include <vector>
@@ -60,6 +61,12 @@ struct OnnxOptions {
 /// Runs every folder with a model.onnx in the given folders (see TestFolder.h), prints
 /// the misses and a table by op, and writes the JSON.
 llvm::Expected<bool> runOnnx(const OnnxOptions &options, const std::vector<std::string> &folders);
+
+/// `quern-conformance training`: the graphs of two_layer.safetensors and digits_mlp.safetensors
+/// (test/Conformance/README.md) with sizes read from the files, forward, backward and optimiser
+/// steps, in f32 and, on the CPU, in f64. Prints each quantity's largest difference. The answer
+/// is whether all are small enough.
+llvm::Expected<bool> runTraining(llvm::StringRef folder, Target target);
 
 } // namespace quern::conformance
 #endif // QUERN_CONFORMANCE_CONFORMANCE_H

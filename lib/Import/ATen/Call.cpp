@@ -115,6 +115,16 @@ Type Call::dtype(StringRef argument) {
   return value ? *value : Type();
 }
 
+bool Call::hasBool(ArrayRef<StringRef> names) const {
+  return llvm::any_of(names, [&](StringRef argument) {
+    const Argument *found = find(argument);
+    if (const Scalar *number = found ? std::get_if<Scalar>(found) : nullptr)
+      return number->kind == Scalar::Kind::Bool;
+    const Value *value = found ? std::get_if<Value>(found) : nullptr;
+    return value && isBool(dtypeOf(*value));
+  });
+}
+
 Results Call::ops(StringRef mnemonic, ArrayRef<OperandGroup> operands,
                   ArrayRef<NamedAttribute> attrs) {
   if (hasFailed)

@@ -42,6 +42,9 @@ public:
   /// Null when it is None.
   mlir::Type dtype(llvm::StringRef argument = "dtype");
 
+  /// Whether one of them is a bool tensor or a bool.
+  bool hasBool(llvm::ArrayRef<llvm::StringRef> arguments) const;
+
   // Ops.
   mlir::Value op(llvm::StringRef mnemonic, llvm::ArrayRef<OperandGroup> operands,
                  llvm::ArrayRef<mlir::NamedAttribute> attrs = {});

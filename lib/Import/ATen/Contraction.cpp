@@ -20,8 +20,8 @@ static Results bmm(Call &call) {
 
 static Results addmm(Call &call) {
   return {call.op("addmm", {call.tensor("self"), call.tensor("mat1"), call.tensor("mat2")},
-                  {call.attr("beta", call.scalar("beta", Scalar::integer(1))),
-                   call.attr("alpha", call.scalar("alpha", Scalar::integer(1)))})};
+                  {call.attr("beta", call.scalar("beta", Scalar::integer(1)).asDouble),
+                   call.attr("alpha", call.scalar("alpha", Scalar::integer(1)).asDouble)})};
 }
 
 static Results linear(Call &call) {

@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "quern/Import/ATen/Graph.h"
+#include "mlir/IR/IRMapping.h"
 #include "quern/Dialect/Quern/IR/FunctionAttrs.h"
 #include "quern/Dialect/Quern/IR/OpRecord.h"
-#include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
 using llvm::ArrayRef;

@@ -44,6 +44,8 @@ template <const StringLiteral &mnemonic> static Results addScaled(Call &call) {
   auto operands = call.promoted({"self", "other"});
   if (call.failed())
     return {};
+  if (StringRef(mnemonic) == "sub" && call.hasBool({"self", "other"}))
+    return {call.fail("subtraction is not defined for bool, promoted or not")};
   Scalar alpha = call.scalar("alpha", Scalar::integer(1));
   if (alpha.kind == Scalar::Kind::Bool && !isBool(Call::dtypeOf(operands[0])))
     return {call.fail("alpha is a bool, the operands are not")};
