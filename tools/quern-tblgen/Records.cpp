@@ -227,7 +227,7 @@ public:
     if (def->isValueUnset("samples") || def->getValueAsListOfDefs("samples").empty())
       missing("samples", "at least one call that works");
     for (const Record *s : def->getValueAsListOfDefs("samples"))
-      op.samples.push_back({s->getValueAsString("Call").str(), ""});
+      op.samples.push_back({s->getValueAsString("Call").str(), "", s->getValueAsBit("OpenToo")});
     if (def->isValueUnset("badSamples"))
       missing("badSamples", "one refused call for each constraint");
     std::vector<bool> covered(op.constraints.size());

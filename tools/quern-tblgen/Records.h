@@ -62,6 +62,7 @@ struct OpDef {
   std::string scalarText, lowering;
   struct Sample {
     std::string call, message;
+    bool openToo = false; ///< it works with open sizes, too
   };
   std::vector<Sample> samples;
   std::string hook; ///< of Custom derivatives
@@ -91,7 +92,8 @@ void emitStructured(const Dialect &dialect, llvm::StringRef family, llvm::raw_os
 void emitLowerings(const Dialect &dialect, bool declarations, llvm::raw_ostream &os);
 void emitPages(const Dialect &dialect, llvm::raw_ostream &os);
 void emitCoverage(const Dialect &dialect, llvm::raw_ostream &os);
-void emitTests(const Dialect &dialect, llvm::StringRef kind, llvm::raw_ostream &os);
+void emitTests(const Dialect &dialect, llvm::StringRef family, llvm::StringRef kind,
+               llvm::raw_ostream &os);
 
 } // namespace quern::tblgen
 

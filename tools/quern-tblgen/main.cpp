@@ -24,7 +24,7 @@ cl::opt<Action> action(
                clEnumValN(Tests, "gen-tests", "tests from the samples")),
     cl::init(Check));
 cl::opt<std::string> family("family", cl::desc("only this family (a file's stem)"));
-cl::opt<std::string> testKind("tests", cl::desc("which tests: meta, invalid"));
+cl::opt<std::string> testKind("tests", cl::desc("which tests: samples, lowering, invalid"));
 
 bool run(raw_ostream &os, const RecordKeeper &records) {
   quern::tblgen::Dialect dialect = quern::tblgen::readDialect(records);
@@ -45,7 +45,7 @@ bool run(raw_ostream &os, const RecordKeeper &records) {
     quern::tblgen::emitCoverage(dialect, os);
     break;
   case Tests:
-    quern::tblgen::emitTests(dialect, testKind, os);
+    quern::tblgen::emitTests(dialect, family, testKind, os);
     break;
   }
   return false;

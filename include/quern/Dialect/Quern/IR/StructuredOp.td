@@ -143,9 +143,11 @@ class Lowering<string function> : Body {
 
 /// A call that works and its result, in the samples' notation: `mm(f32[2,3], f32[3,4]) -> f32[2,4]`,
 /// attributes by name (`dim=[0,1]`, `dtype=bool`, `approximate=tanh`), `_` for an operand left out,
-/// `[f32[2], f32[3]]` for a list.
-class Sample<string call> {
+/// `[f32[2], f32[3]]` for a list. Generated tests also make the call with open sizes, unless it only
+/// works with known ones.
+class Sample<string call, bit openToo = 1> {
   string Call = call;
+  bit OpenToo = openToo;
 }
 /// A call that the meta function refuses, and the message (from the constraint id on).
 class BadSample<string call, string message> {

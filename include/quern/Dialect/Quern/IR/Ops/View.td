@@ -50,8 +50,8 @@ def Quern_SqueezeOp : ReshapeOp<"squeeze"> {
   let meta = "squeeze";
   let identityOnSameType = 1;
   let samples = [Sample<"squeeze(f32[2,1,3], dim=[1]) -> f32[2,3]">,
-                 Sample<"squeeze(f32[1,2,1]) -> f32[2]">,
-                 Sample<"squeeze(f32[2,3], dim=[-1]) -> f32[2,3]">];
+                 Sample<"squeeze(f32[1,2,1]) -> f32[2]", 0>,
+                 Sample<"squeeze(f32[2,3], dim=[-1]) -> f32[2,3]", 0>];
   let badSamples = [
     BadSample<"squeeze(f32[2,1], dim=[2])", "squeeze_c1: expected dim to be in [-2, 1], got 2">,
     BadSample<"squeeze(f32[2,1], dim=[0,0])", "squeeze_c2: expected dims to be different, got 0 twice">,
