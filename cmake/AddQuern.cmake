@@ -187,6 +187,21 @@ function(quern_unittest name)
   endif()
   quern_tool(${name} SOURCES ${ARG_SOURCES} LINK ${ARG_LINK} GTest::gtest GTest::gtest_main)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/unittests)
+  set_property(GLOBAL APPEND PROPERTY QUERN_UNITTESTS ${name})
+endfunction()
+
+# quern_tblgen(OUT option...): a file that quern-tblgen makes of all op records.
+function(quern_tblgen out)
+  set(source ${CMAKE_SOURCE_DIR}/include/quern/Dialect/Quern/IR)
+  set(all ${CMAKE_BINARY_DIR}/include/quern/Dialect/Quern/IR/QuernOps.td)
+  file(GLOB tds CONFIGURE_DEPENDS ${source}/Ops/*.td)
+  file(RELATIVE_PATH name ${CMAKE_BINARY_DIR} ${out})
+  add_custom_command(
+    OUTPUT ${out}
+    COMMAND quern-tblgen ${ARGN} -I ${CMAKE_SOURCE_DIR}/include -I ${LLVM_INCLUDE_DIR} ${all}
+            --write-if-changed -o ${out}
+    DEPENDS quern-tblgen ${tds} ${source}/StructuredOp.td ${all}
+    COMMENT "Generating ${name}")
 endfunction()
 
 # quern_tablegen_target(NAME): ends a list of mlir_tablegen() calls.
