@@ -1,5 +1,7 @@
 # How lit runs Quern's tests: this folder, and those that the build generates.
 import os
+import subprocess
+import sys
 
 import lit.formats
 
@@ -17,5 +19,8 @@ config.substitutions.append(("%cc", config.host_cc))
 config.substitutions.append(("%include", config.quern_source + "/include"))
 # Tests neither read nor fill the user's compile cache.
 config.environment["QUERN_CACHE_DIR"] = ""
-config.substitutions.append(("%src", config.quern_source))
+config.substitutions.append(("%source", config.quern_source))
+config.substitutions.append(("%python", sys.executable))
 config.substitutions.append(("%llvm_include", config.llvm_include))
+if subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode == 0:
+    config.available_features.add("mount-namespace")
