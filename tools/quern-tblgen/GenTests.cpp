@@ -65,14 +65,10 @@ public:
     if (call.operands.size() > op.operands.size())
       fail("more operands than the op has");
     call.operands.resize(op.operands.size());
-    if (eat("->")) {
-      bool many = eat("(");
+    if (eat("->"))
       do
         call.results.push_back(tensor());
-      while (many && eat(","));
-      if (many)
-        expect(")");
-    }
+      while (eat(","));
     rest = rest.ltrim();
     if (!rest.empty())
       fail("unexpected '" + rest + "'");

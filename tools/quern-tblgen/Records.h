@@ -91,7 +91,6 @@ std::optional<unsigned> scalarFunctionArity(llvm::StringRef name);
 void emitStructured(const Dialect &dialect, llvm::StringRef family, llvm::raw_ostream &os);
 void emitLowerings(const Dialect &dialect, bool declarations, llvm::raw_ostream &os);
 void emitPages(const Dialect &dialect, llvm::raw_ostream &os);
-void emitCoverage(const Dialect &dialect, llvm::raw_ostream &os);
 void emitTests(const Dialect &dialect, llvm::StringRef family, llvm::StringRef kind,
                llvm::raw_ostream &os);
 

@@ -12,7 +12,7 @@
 using namespace llvm;
 
 namespace {
-enum Action { Check, Structured, LoweringDecls, LoweringTable, Pages, Coverage, Tests };
+enum Action { Check, Structured, LoweringDecls, LoweringTable, Pages, Tests };
 cl::opt<Action> action(
     cl::desc("what to generate:"),
     cl::values(clEnumValN(Check, "check", "nothing: only check the records"),
@@ -20,7 +20,6 @@ cl::opt<Action> action(
                clEnumValN(LoweringDecls, "gen-lowering-decls", "declarations of the lowerings"),
                clEnumValN(LoweringTable, "gen-lowering-table", "op name to lowering function"),
                clEnumValN(Pages, "gen-op-pages", "the op reference in Markdown"),
-               clEnumValN(Coverage, "gen-coverage", "the coverage table in Markdown"),
                clEnumValN(Tests, "gen-tests", "tests from the samples")),
     cl::init(Check));
 cl::opt<std::string> family("family", cl::desc("only this family (a file's stem)"));
@@ -40,9 +39,6 @@ bool run(raw_ostream &os, const RecordKeeper &records) {
     break;
   case Pages:
     quern::tblgen::emitPages(dialect, os);
-    break;
-  case Coverage:
-    quern::tblgen::emitCoverage(dialect, os);
     break;
   case Tests:
     quern::tblgen::emitTests(dialect, family, testKind, os);

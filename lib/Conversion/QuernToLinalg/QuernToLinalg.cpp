@@ -56,13 +56,28 @@ LogicalResult lowerToLinalg(Operation *function) {
   // Lowered values by the original ones: the originals keep their types until all are lowered.
   IRMapping lowered;
   OpBuilder b(function->getContext());
+  // Values of other ops and arguments lose their sign at the end; a cast stands for that until
+  // then.
+  SmallVector<UnrealizedConversionCastOp> casts;
+  auto lookup = [&](Value v) {
+    Type type = signlessTensor(v.getType());
+    if (Value known = lowered.lookupOrNull(v))
+      return known;
+    if (type == v.getType())
+      return v;
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointAfterValue(v);
+    casts.push_back(UnrealizedConversionCastOp::create(b, v.getLoc(), type, v));
+    lowered.map(v, casts.back().getResult(0));
+    return casts.back().getResult(0);
+  };
   for (Operation *op : ops) {
     b.setInsertionPoint(op);
     if (!cast<StructuredOp>(op).getDestinations().empty())
       return op->emitError("internal: destinations are bound before kernels are lowered");
     SmallVector<Value> operands;
     for (Value v : op->getOperands())
-      operands.push_back(lowered.lookupOrDefault(v));
+      operands.push_back(lookup(v));
     LoweringBuilder builder(b, op, operands);
     FailureOr<SmallVector<Value>> results = lowerOp(op, builder);
     if (failed(results))
@@ -82,18 +97,26 @@ LogicalResult lowerToLinalg(Operation *function) {
     op->dropAllUses();
     op->erase();
   }
-  for (Region &region : function->getRegions())
-    for (Block &block : region)
-      for (BlockArgument arg : block.getArguments())
-        arg.setType(signlessTensor(arg.getType()));
-  function->walk([&](arith::ConstantOp constant) {
-    auto dense = dyn_cast<DenseElementsAttr>(constant.getValue());
-    Type type = signlessTensor(constant.getType());
-    if (!dense || type == constant.getType())
+  function->walk([&](Operation *op) {
+    for (Region &region : op->getRegions())
+      for (Block &block : region)
+        for (BlockArgument arg : block.getArguments())
+          arg.setType(signlessTensor(arg.getType()));
+    for (Value result : op->getResults())
+      result.setType(signlessTensor(result.getType()));
+    auto constant = dyn_cast<arith::ConstantOp>(op);
+    auto type = constant ? dyn_cast<ShapedType>(constant.getType()) : ShapedType();
+    if (!type || constant.getValue().getType() == type)
       return;
-    constant.setValueAttr(cast<TypedAttr>(dense.bitcast(cast<ShapedType>(type).getElementType())));
-    constant.getResult().setType(type);
+    if (auto dense = dyn_cast<DenseElementsAttr>(constant.getValue()))
+      constant.setValueAttr(cast<TypedAttr>(dense.bitcast(type.getElementType())));
+    else if (auto resource = dyn_cast<DenseResourceElementsAttr>(constant.getValue()))
+      constant.setValueAttr(DenseResourceElementsAttr::get(type, resource.getRawHandle()));
   });
+  for (UnrealizedConversionCastOp cast : casts) {
+    cast.getResult(0).replaceAllUsesWith(cast.getOperand(0));
+    cast.erase();
+  }
   if (auto func = dyn_cast<func::FuncOp>(function)) {
     SmallVector<Type> results;
     for (Type type : func.getResultTypes())
