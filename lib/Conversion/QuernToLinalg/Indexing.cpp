@@ -43,11 +43,13 @@ Results embedding(Operation *, LoweringBuilder &b) {
   Type dtype = b.resultDtype();
   SmallVector<Dim> dims = b.resultDims();
   unsigned last = dims.size() - 1;
-  return SmallVector<Value>{
-      b.pointwise(dims, dtype, indices, b.dtype(1), b.identityMap(dims.size()).getMajorSubMap(last),
-                  [&](ScalarBuilder &s, ArrayRef<Scalar> in) {
-                    return extractChecked(b, s, weight, dtype, {Value(), b.index(last)}, 0, in[0]);
-                  })};
+  // (getMajorSubMap answers null for no result: an index of rank 0.)
+  AffineMap map = AffineMap::get(
+      dims.size(), 0, b.identityMap(dims.size()).getResults().take_front(last), b.b.getContext());
+  return SmallVector<Value>{b.pointwise(
+      dims, dtype, indices, b.dtype(1), map, [&](ScalarBuilder &s, ArrayRef<Scalar> in) {
+        return extractChecked(b, s, weight, dtype, {Value(), b.index(last)}, 0, in[0]);
+      })};
 }
 
 Results index_select(Operation *op, LoweringBuilder &b) {
