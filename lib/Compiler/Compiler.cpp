@@ -6,11 +6,11 @@
 
 #include "quern/Compiler/Compiler.h"
 
-#include "Diagnostics.h"
 #include "Header.h"
 #include "Kernels.h"
 #include "quern/Codegen/CPU/Jit.h"
 #include "quern/Codegen/CPU/Link.h"
+#include "quern/Compiler/Diagnostics.h"
 #include "quern/Conversion/HostToLLVM/HostToLLVM.h"
 #include "quern/Dialect/Quern/IR/FunctionAttrs.h"
 #include "quern/Dialect/Quern/IR/Quern.h"

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Diagnostics.h"
+#include "quern/Compiler/Diagnostics.h"
 
 #include "mlir/IR/Location.h"
 #include "quern/Support/Error.h"

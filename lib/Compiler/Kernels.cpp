@@ -6,13 +6,14 @@
 
 #include "Kernels.h"
 
-#include "Diagnostics.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
+#include "quern/Compiler/Diagnostics.h"
 #include "quern/Conversion/QuernToLinalg/LoweringBuilder.h"
 #include "quern/Dialect/Quern/IR/FunctionAttrs.h"
 #include "quern/Support/Error.h"
 
 #include <atomic>
+#include <mutex>
 #include <thread>
 
 using namespace mlir;
@@ -209,6 +210,8 @@ compileKernels(ArrayRef<KernelUnit> units, const KernelSettings &settings,
   std::vector<std::optional<llvm::Error>> errors(units.size());
   std::atomic<size_t> next{0};
   std::atomic<bool> stop{false};
+  std::mutex progress;
+  size_t done = 0;
   auto work = [&] {
     std::unique_ptr<MLIRContext> ctx = createContext();
     for (size_t n; !stop && (n = next++) < missing.size();) {
@@ -221,6 +224,10 @@ compileKernels(ArrayRef<KernelUnit> units, const KernelSettings &settings,
       }
       options.cache.write(key(units[i]), (*code)->getBuffer());
       results[i] = std::move(*code);
+      if (options.onProgress) {
+        std::lock_guard<std::mutex> lock(progress);
+        options.onProgress(units.size() - missing.size() + ++done, units.size());
+      }
     }
   };
   size_t wanted = options.threads ? options.threads : std::thread::hardware_concurrency();

@@ -13,6 +13,7 @@
 #include "quern/Dialect/Kernel/IR/Kernel.h"
 #include "quern/Dialect/Quern/IR/Quern.h"
 #include "quern/Schedule/CUDA.h"
+#include "quern/Pipelines/Pipelines.h"
 #include "quern/Transforms/Passes.h"
 
 namespace quern {
@@ -36,6 +37,7 @@ void registerPasses() {
   registerHostToLLVMPass();
   registerQuernToLinalgPass();
   registerScheduleCUDAPass();
+  registerPipelines();
   // Canonicalisation, inlining, loop motion; and what clones loops.
   mlir::registerTransformsPasses();
   mlir::affine::registerAffineLoopUnroll();

@@ -53,6 +53,8 @@ struct CompileOptions {
   std::string dumpAfter;
   /// Called for every remark and warning, with its text and location.
   std::function<void(llvm::StringRef)> onRemark;
+  /// Called by compiling threads, one at a time, after each kernel.
+  std::function<void(size_t done, size_t all)> onProgress;
 };
 
 /// What `compileText` answers.

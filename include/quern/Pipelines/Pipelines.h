@@ -27,6 +27,9 @@ struct PipelineOptions {
 /// with its memory planned, and kernels.
 void buildHostPipeline(mlir::OpPassManager &pm, const PipelineOptions &options);
 
+/// The pipelines by name: `quern-cpu`.
+void registerPipelines();
+
 } // namespace quern
 
 #endif // QUERN_PIPELINES_PIPELINES_H

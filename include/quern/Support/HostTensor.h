@@ -15,6 +15,7 @@
 
 #include <dlpack/dlpack.h>
 
+#include "quern/Support/DType.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include <cstdint>
@@ -24,9 +25,6 @@
 #include <vector>
 
 namespace quern {
-
-enum class DType : uint8_t { F64, F32, F16, BF16, Bool, I8, I16, I32, I64, U8, U16, U32, U64 };
-inline constexpr unsigned numDTypes = 13;
 
 /// What there is to know of an element type.
 struct DTypeInfo {

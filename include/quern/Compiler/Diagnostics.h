@@ -3,8 +3,8 @@
 // Part of Quern, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
-#ifndef QUERN_LIB_COMPILER_DIAGNOSTICS_H
-#define QUERN_LIB_COMPILER_DIAGNOSTICS_H
+#ifndef QUERN_COMPILER_DIAGNOSTICS_H
+#define QUERN_COMPILER_DIAGNOSTICS_H
 
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/Support/Error.h"
@@ -30,4 +30,4 @@ private:
 
 } // namespace quern
 
-#endif // QUERN_LIB_COMPILER_DIAGNOSTICS_H
+#endif // QUERN_COMPILER_DIAGNOSTICS_H
