@@ -76,8 +76,7 @@ public:
 
   /// Reads the options.
   llvm::Error configure() {
-    if (options.device != DeviceKind::CPU)
-      return unsupported("compiling for this device");
+    settings.device = options.device != DeviceKind::CPU;
     std::string text;
     FailureOr<CpuTarget> target =
         CpuTarget::parse(options.cpu, [&](const llvm::Twine &t) { text = t.str(); });
@@ -111,14 +110,22 @@ public:
                           /*printModuleScope=*/true, /*printAfterOnlyOnChange=*/false);
     if (!isPlanned() && failed(pm.run(module)))
       return diagnostics.take("the pipeline");
-    if (options.level > 0 && failed(packConstants(module, settings.machine)))
+    if (options.level > 0 && !settings.device && failed(packConstants(module, settings.machine)))
       return diagnostics.take("packing constants");
     units = nameKernels(module, settings.key());
     return llvm::Error::success();
   }
 
+  /// The objects of the kernels. On a device: of what the host needs to launch them.
   llvm::Expected<std::vector<std::unique_ptr<llvm::MemoryBuffer>>> kernels() {
-    return compileKernels(units, settings, options);
+    if (!settings.device)
+      return compileKernels(units, settings, options);
+    llvm::Expected<DeviceKernels> compiled = compileDeviceKernels(module, units, settings, options);
+    if (!compiled)
+      return compiled.takeError();
+    texts = std::move(compiled->texts);
+    images = std::move(compiled->images);
+    return std::move(compiled->objects);
   }
 
   /// Renames the functions to C symbols: `prefix` alone for a single function.
@@ -155,7 +162,10 @@ public:
 
   /// The code of the host functions; after it the module is LLVM's.
   llvm::Expected<HostObject> host(CodegenOptions::Emit emit = CodegenOptions::Emit::Object) {
-    FailureOr<std::vector<HostConstant>> constants = convertHostToLLVM(module);
+    HostToLLVMOptions hostOptions;
+    hostOptions.device = settings.device;
+    hostOptions.images = std::move(images);
+    FailureOr<std::vector<HostConstant>> constants = convertHostToLLVM(module, hostOptions);
     if (failed(constants))
       return diagnostics.take("the host function");
     HostObject result;
@@ -185,6 +195,8 @@ public:
   KernelSettings settings;
   std::vector<KernelUnit> units;
   std::vector<std::string> symbols;
+  std::vector<std::string> texts; ///< CUDA C++ of the kernels
+  std::vector<DeviceImage> images;
 
 private:
   /// A module may come with its memory planned: what `Stage::Planned` prints.
@@ -352,14 +364,21 @@ llvm::Expected<std::string> compileText(ModuleOp module, const CompileOptions &o
   Compilation c(module, options);
   if (llvm::Error error = c.configure())
     return std::move(error);
+  if (stage == Stage::Cuda)
+    c.settings.device = true; // without NVRTC, whatever the target is
   if (llvm::Error error = c.plan())
     return std::move(error);
   if (stage == Stage::Planned) {
     module->print(os, flags);
     return text;
   }
-  if (stage == Stage::Cuda)
-    return unsupported("CUDA text for this device");
+  if (stage == Stage::Cuda) {
+    if (auto kernels = c.kernels(); !kernels)
+      return kernels.takeError();
+    for (auto [unit, code] : llvm::zip_equal(c.units, c.texts))
+      os << "// " << unit.display << "\n" << code << "\n";
+    return text;
+  }
   if (stage == Stage::Scheduled) {
     std::unique_ptr<MLIRContext> ctx = createContext();
     for (const KernelUnit &unit : c.units) {

@@ -6,14 +6,64 @@
 
 #include "quern/Compiler/Execute.h"
 
+#include "quern-c/Cuda.h"
 #include "quern/Support/Error.h"
+#include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
 
 #include <dlfcn.h>
 
 using namespace llvm;
 
 namespace quern {
+
+//===----------------------------------------------------------------------===//
+// Device
+//===----------------------------------------------------------------------===//
+
+Expected<std::unique_ptr<Device>> Device::open(DeviceKind kind) {
+  std::unique_ptr<Device> device(new Device);
+  device->kind = kind;
+  if (kind == DeviceKind::CUDA) {
+    char text[512] = "";
+    if (quern_status status = quern_cuda_open(0, &device->table, text, sizeof(text))) {
+      StringRef detail(text);
+      for (StringRef prefix : {"invalid: ", "unsupported: "})
+        detail.consume_front(prefix);
+      return make_error<StatusError>(status, detail);
+    }
+    device->close = quern_cuda_close;
+  } else if (kind == DeviceKind::CUDAEmulated) {
+    SmallString<128> path;
+    if (const char *file = std::getenv("QUERN_CUDA_EMULATED")) {
+      path = file;
+    } else {
+      path = sys::fs::getMainExecutable(nullptr, reinterpret_cast<void *>(&quern_call));
+      sys::path::remove_filename(path);
+      sys::path::append(path, "..", "lib", "libquern-cuda-emulated.so");
+    }
+    // Never closed: its kernels may have been used by other devices.
+    void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    auto open = library ? reinterpret_cast<decltype(&quern_cuda_emulated_open)>(
+                              dlsym(library, "quern_cuda_emulated_open"))
+                        : nullptr;
+    auto close = open ? reinterpret_cast<decltype(&quern_cuda_emulated_close)>(
+                            dlsym(library, "quern_cuda_emulated_close"))
+                      : nullptr;
+    if (!close)
+      return unsupported("no emulated CUDA device: " + Twine(dlerror()));
+    if (open(nullptr, &device->table))
+      return runtimeError("the emulated CUDA device cannot be opened");
+    device->close = close;
+  }
+  return std::move(device);
+}
+
+Device::~Device() {
+  if (close)
+    close(&table);
+}
 
 //===----------------------------------------------------------------------===//
 // Runner

@@ -21,8 +21,9 @@ using namespace mlir;
 namespace quern {
 
 std::string KernelSettings::key() const {
-  return llvm::formatv("{0}|{1}|{2}{3}|{4}{5}{6}", target.str(), machine.str(), schedule.reference,
-                       schedule.strict, codegen.level, codegen.kernels, int(codegen.emit));
+  return llvm::formatv("{0}|{1}|{2}{3}|{4}{5}{6}|{7}", target.str(), machine.str(),
+                       schedule.reference, schedule.strict, codegen.level, codegen.kernels,
+                       int(codegen.emit), device);
 }
 
 //===----------------------------------------------------------------------===//
@@ -185,8 +186,11 @@ FailureOr<OwningOpRef<ModuleOp>> scheduleUnit(MLIRContext &ctx, const KernelUnit
 static llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
 compileUnit(MLIRContext &ctx, const KernelUnit &unit, const KernelSettings &settings) {
   DiagnosticCollector diagnostics(&ctx, {});
-  FailureOr<OwningOpRef<ModuleOp>> loops = scheduleUnit(ctx, unit, settings);
-  if (succeeded(loops))
+  if (settings.device) {
+    if (FailureOr<std::string> bytes = compileDeviceUnit(ctx, unit, settings); succeeded(bytes))
+      return llvm::MemoryBuffer::getMemBufferCopy(*bytes, unit.symbol);
+  } else if (FailureOr<OwningOpRef<ModuleOp>> loops = scheduleUnit(ctx, unit, settings);
+             succeeded(loops))
     if (FailureOr<ObjectCode> code = compileToObject(**loops, settings.target, settings.codegen);
         succeeded(code))
       return llvm::MemoryBuffer::getMemBufferCopy(code->ref(), unit.symbol);

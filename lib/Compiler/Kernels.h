@@ -14,6 +14,7 @@
 
 #include "quern/Codegen/CPU/Compile.h"
 #include "quern/Compiler/Compiler.h"
+#include "quern/Conversion/HostToLLVM/HostToLLVM.h"
 #include "quern/Schedule/CPU.h"
 
 namespace quern {
@@ -31,6 +32,7 @@ struct KernelSettings {
   MachineModel machine;
   ScheduleOptions schedule;
   CodegenOptions codegen;
+  bool device = false; ///< CUDA text instead of CPU code
   std::string key() const;
 };
 
@@ -55,6 +57,23 @@ scheduleUnit(mlir::MLIRContext &ctx, const KernelUnit &unit, const KernelSetting
 llvm::Expected<std::vector<std::unique_ptr<llvm::MemoryBuffer>>>
 compileKernels(llvm::ArrayRef<KernelUnit> units, const KernelSettings &settings,
                const CompileOptions &options);
+
+/// A kernel for a device: its text and the object of its `_range`, as one piece.
+mlir::FailureOr<std::string> compileDeviceUnit(mlir::MLIRContext &ctx, const KernelUnit &unit,
+                                               const KernelSettings &settings);
+
+/// The kernels of a module for a device.
+struct DeviceKernels {
+  std::vector<std::string> texts; ///< CUDA C++, by unit
+  std::vector<std::unique_ptr<llvm::MemoryBuffer>> objects;
+  std::vector<DeviceImage> images;
+};
+
+/// Compiles them and writes on each `kernel.func` where its images are.
+llvm::Expected<DeviceKernels> compileDeviceKernels(mlir::ModuleOp module,
+                                                   llvm::ArrayRef<KernelUnit> units,
+                                                   const KernelSettings &settings,
+                                                   const CompileOptions &options);
 
 } // namespace quern
 

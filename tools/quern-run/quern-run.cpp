@@ -170,7 +170,10 @@ static Error run() {
     inputs = std::move(*read);
   }
 
-  Runner runner(int32_t(threads), nullptr, loaded->runtime);
+  auto device = Device::open(compilation.get().device);
+  if (!device)
+    return device.takeError();
+  Runner runner(int32_t(threads), (*device)->get(), loaded->runtime);
   if (poison)
     loaded->runtime.setPoison(runner.context(), 1);
   int64_t arena = 0;
@@ -212,14 +215,23 @@ static int runTest() {
     Expected<Loaded> loaded = compile(std::move(ctx), std::move(module));
     if (!loaded)
       return loaded.takeError();
-    auto shared = std::make_shared<Loaded>(std::move(*loaded));
-    auto runner = std::make_shared<Runner>(int32_t(threads));
-    Expected<const quern_function *> fn = shared->pick();
+    auto device = Device::open(compilation.get().device);
+    if (!device)
+      return device.takeError();
+    Expected<const quern_function *> fn = loaded->pick();
     if (!fn)
       return fn.takeError();
-    // The code lives as long as the callable.
-    return [shared, runner, fn = *fn](std::vector<HostTensor> inputs) {
-      return runner->call(*fn, inputs);
+    // In the order in which they are needed.
+    struct State {
+      Loaded model;
+      std::unique_ptr<Device> device;
+      Runner runner;
+      State(Loaded m, std::unique_ptr<Device> d)
+          : model(std::move(m)), device(std::move(d)), runner(int32_t(threads), device->get()) {}
+    };
+    auto state = std::make_shared<State>(std::move(*loaded), std::move(*device));
+    return [state, fn = *fn](std::vector<HostTensor> inputs) {
+      return state->runner.call(*fn, inputs);
     };
   };
   return onnx::runTestFolderCommand(onnxTest, compileTest, writeOutputs);

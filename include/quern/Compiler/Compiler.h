@@ -18,6 +18,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "quern-c/Runtime.h"
+#include "quern/Compiler/DeviceKind.h"
 #include "quern/Support/DiskCache.h"
 #include "llvm/Support/Error.h"
 
@@ -27,8 +28,6 @@
 #include <vector>
 
 namespace quern {
-
-enum class DeviceKind : uint8_t { CPU, CUDA, CUDAEmulated };
 
 struct CompileOptions {
   DeviceKind device = DeviceKind::CPU;

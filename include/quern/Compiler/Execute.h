@@ -7,6 +7,7 @@
 #define QUERN_COMPILER_EXECUTE_H
 
 #include "quern-c/Runtime.h"
+#include "quern/Compiler/DeviceKind.h"
 #include "quern/Support/HostTensor.h"
 #include "llvm/Support/Error.h"
 
@@ -28,6 +29,25 @@ struct RuntimeTable {
   decltype(&quern_context_release) release = &quern_context_release;
   decltype(&quern_query) query = &quern_query;
   decltype(&quern_call) call = &quern_call;
+};
+
+/// A device of this machine.
+class Device {
+public:
+  /// The first GPU, or the emulator, which is a library of the tests:
+  /// `libquern-cuda-emulated.so` beside this program's `lib` folder, or
+  /// $QUERN_CUDA_EMULATED. An `unsupported:` error where there is none.
+  static llvm::Expected<std::unique_ptr<Device>> open(DeviceKind kind);
+  ~Device();
+  Device(const Device &) = delete;
+  /// Null for the CPU.
+  const quern_device *get() const { return kind == DeviceKind::CPU ? nullptr : &table; }
+
+private:
+  Device() = default;
+  DeviceKind kind = DeviceKind::CPU;
+  quern_device table = {};
+  void (*close)(quern_device *) = nullptr;
 };
 
 /// A context, and calls with tensors that are allocated as needed.

@@ -157,7 +157,7 @@ private:
     for (int64_t arg : k.getStrided())
       dims += cast<ShapedType>(body.getArgument(arg).getType()).getRank();
     return tables.structure(
-        {tables.string(display ? display.getValue() : StringRef(name)),
+        {tables.string(display && !options.device ? display.getValue() : StringRef(name)),
          options.device ? tables.null() : tables.address(name), tables.address(name + "_range"),
          options.device ? tables.null() : tables.address(name + "_unit_cost"),
          tables.i32(body.getNumArguments()), tables.i32(dims), number("quern.image"),

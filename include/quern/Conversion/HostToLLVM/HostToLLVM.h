@@ -47,7 +47,8 @@ struct DeviceImage {
 struct HostToLLVMOptions {
   /// Kernels run on a device: the tables take `kernel.func` attributes
   /// `quern.image`, `quern.image_count`, `quern.block_threads`, `quern.shared_bytes`
-  /// (integers), and only `@k_range` is referred to.
+  /// (integers), only `@k_range` is referred to, and the kernel's name in the table is
+  /// its symbol, by which the device looks it up.
   bool device = false;
   std::vector<DeviceImage> images;
 };
