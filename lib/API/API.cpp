@@ -11,6 +11,7 @@
 #include "quern/Compiler/Execute.h"
 #include "quern/Import/ATen/Graph.h"
 #include "quern/Import/ONNX/Importer.h"
+#include "quern/Shape/Dim.h"
 #include "quern/Support/Error.h"
 #include "quern/Support/HostTensor.h"
 #include "quern/Transforms/Passes.h"
