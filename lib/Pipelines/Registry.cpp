@@ -12,6 +12,7 @@
 #include "quern/Codegen/CUDA/Emitter.h"
 #include "quern/Dialect/Kernel/IR/Kernel.h"
 #include "quern/Dialect/Quern/IR/Quern.h"
+#include "quern/Schedule/CPU.h"
 #include "quern/Schedule/CUDA.h"
 #include "quern/Pipelines/Pipelines.h"
 #include "quern/Transforms/Passes.h"
@@ -36,6 +37,7 @@ void registerPasses() {
   registerEmitCUDAPass();
   registerHostToLLVMPass();
   registerQuernToLinalgPass();
+  registerScheduleCPUPass();
   registerScheduleCUDAPass();
   registerPipelines();
   // Canonicalisation, inlining, loop motion; and what clones loops.

@@ -28,6 +28,7 @@ MachineModel MachineModel::get(const CpuTarget &target) {
   m.avx512f = target.has("avx512f");
   m.avx512bw = target.has("avx512bw") && target.has("avx512vl");
   m.f16c = target.has("f16c");
+  m.prefetchStreams = m.avx2 && !m.avx512f;
   m.vectorBytes = m.avx512f ? 64 : m.avx2 ? 32 : 16;
   m.vectorRegisters = m.avx512f || triple.isAArch64() ? 32 : 16;
 #if defined(_SC_LEVEL1_DCACHE_SIZE)
@@ -44,7 +45,8 @@ MachineModel MachineModel::get(const CpuTarget &target) {
 }
 
 std::string MachineModel::str() const {
-  return llvm::formatv("{0}-byte vectors, {1} registers{2}{3}{4}; caches {5}, {6}, {7} bytes",
+  return llvm::formatv("{0}-byte vectors, {1} registers{2}{3}{4}{5}; caches {6}, {7}, {8} bytes",
                        vectorBytes, vectorRegisters, fma ? ", fma" : "", f16c ? ", f16c" : "",
-                       avx512bw ? ", avx512bw" : "", l1Bytes, l2Bytes, l3Bytes);
+                       avx512bw ? ", avx512bw" : "", prefetchStreams ? ", prefetch" : "", l1Bytes,
+                       l2Bytes, l3Bytes);
 }

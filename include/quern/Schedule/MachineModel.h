@@ -33,6 +33,10 @@ struct MachineModel {
   bool avx512bw = false;
   /// Vector conversions between f16 and f32.
   bool f16c = false;
+  /// Whether streams are fetched by software ahead of their use. Measured: 1.1 to 1.4
+  /// times faster row kernels with AVX2, up to 1.3 times slower ones with AVX-512 that
+  /// runs as two halves.
+  bool prefetchStreams = false;
   /// Bytes. Of this machine when the target is this machine's CPU, else typical.
   int64_t l1Bytes = 32 << 10, l2Bytes = 512 << 10, l3Bytes = 16 << 20;
 

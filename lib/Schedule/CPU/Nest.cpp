@@ -72,7 +72,7 @@ unsigned Nest::groupSize() {
   }
   for (const Space::Output &out : space.outputs)
     perLane |= out.access.dependsOn(vectorDim) && !out.access.coeffs[vectorDim].isConstant(1);
-  return perLane ? 1 : wide || math ? 2 : 4;
+  return perLane ? 1 : wide || (math && rows) ? 2 : 4;
 }
 
 void Nest::plan() {

@@ -99,6 +99,7 @@ protected:
   bool hasWork();
   void emitRow();
   void emitRowPass(Point &row);
+  void prefetch(mlir::Value column);
   mlir::Value joinPartials(mlir::linalg::GenericOp op, unsigned result,
                            llvm::SmallVector<mlir::Value> partials);
   void emitColumns(mlir::Value from, mlir::Value to);

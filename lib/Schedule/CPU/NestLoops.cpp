@@ -12,6 +12,9 @@ using namespace mlir;
 using namespace quern;
 using namespace quern::cpu;
 
+// Elements between what is computed and what is fetched.
+static constexpr int64_t prefetchDistance = 2048;
+
 void Nest::emit(Value lo, Value hi) {
   for (auto &[op, keep] : kept)
     if (!keep.access)
@@ -69,6 +72,25 @@ void Nest::emitRow() {
   storeFixed(row);
 }
 
+/// What is read at `column` of a stream comes from memory a while before it is needed.
+void Nest::prefetch(Value column) {
+  if (!e.machine.prefetchStreams)
+    return;
+  SmallVector<const Access *> seen;
+  for (linalg::GenericOp op : space.ops)
+    for (const std::optional<Access> &access : info(op).operands) {
+      if (!access || !access->coeffs[vectorDim].isConstant(1) ||
+          llvm::any_of(seen, [&](const Access *a) { return *a == *access; }) ||
+          llvm::any_of(outer, [&](unsigned d) { return !access->dependsOn(d); }))
+        continue;
+      seen.push_back(&*access);
+      Buffer memory = at(*access);
+      unsigned line = 64 * 8 / std::max(8u, e.storage(memory.element).getIntOrFloatBitWidth());
+      for (unsigned i = 0; i < width; i += line)
+        e.prefetch(memory, e.add(column, e.i64(i)));
+    }
+}
+
 void Nest::emitRowPass(Point &row) {
   computeFixed(row);
   SmallVector<linalg::GenericOp> reductions = reductionsOfPass();
@@ -95,9 +117,12 @@ void Nest::emitRowPass(Point &row) {
   if (!isStatic || size.getConstant() >= whole)
     running = e.loop(e.i64(0), mainEnd, whole, running, [&](Value column, ValueRange carried) {
       SmallVector<Value> values(carried);
-      for (unsigned u = 0; u < unroll; ++u)
-        stepAt(e.add(column, e.i64(u * width)), {width, {}, {}},
-               MutableArrayRef<Value>(values).slice(u * each, each));
+      for (unsigned u = 0; u < unroll; ++u) {
+        Value at = e.add(column, e.i64(u * width));
+        if (pass == 1) // the row itself is in the cache by now: begin with the next
+          prefetch(e.add(at, length));
+        stepAt(at, {width, {}, {}}, MutableArrayRef<Value>(values).slice(u * each, each));
+      }
       return values;
     });
   if (!isStatic || size.getConstant() % whole) {
@@ -160,15 +185,18 @@ void Nest::emitColumns(Value from, Value to) {
   int64_t whole = int64_t(width) * unroll;
   from = e.min(from, to); // an empty range may begin behind the end
   Value mainEnd = e.sub(to, e.rem(e.sub(to, from), e.i64(whole)));
-  e.loop(from, mainEnd, whole,
-         [&](Value column) { emitColumnBlock(column, unroll, {width, {}, {}}); });
-  if (whole > 1)
-    e.loop(mainEnd, to, width, [&](Value column) {
-      Lanes lanes{1, {}, {}};
-      if (width > 1)
-        lanes = e.lanesLeft(width, e.sub(to, column));
-      emitColumnBlock(column, 1, lanes);
-    });
+  e.loop(from, mainEnd, whole, [&](Value column) {
+    if (passDims.empty() && whole > 1)
+      prefetch(e.add(column, e.i64(prefetchDistance)));
+    emitColumnBlock(column, unroll, {width, {}, {}});
+  });
+  if (whole == 1)
+    return;
+  // The rest, in single machine vectors: less code.
+  unsigned full = std::exchange(width, std::min(width, e.machine.lanes()));
+  e.loop(mainEnd, to, width,
+         [&](Value column) { emitColumnBlock(column, 1, e.lanesLeft(width, e.sub(to, column))); });
+  width = full;
 }
 
 void Nest::emitColumnBlock(Value column, unsigned vectors, const Lanes &lanes) {

@@ -10,6 +10,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "quern/Dialect/Quern/IR/Quern.h"
 #include "quern/Schedule/CPU.h"
 
 using namespace mlir;
@@ -28,8 +29,8 @@ struct ScheduleCPUPass : PassWrapper<ScheduleCPUPass, OperationPass<ModuleOp>> {
     return "the loops of each kernel (what launches them is left out)";
   }
   void getDependentDialects(DialectRegistry &registry) const override {
-    registry.insert<arith::ArithDialect, func::FuncDialect, LLVM::LLVMDialect, math::MathDialect,
-                    scf::SCFDialect, vector::VectorDialect>();
+    registry.insert<QuernDialect, arith::ArithDialect, func::FuncDialect, LLVM::LLVMDialect,
+                    math::MathDialect, scf::SCFDialect, vector::VectorDialect>();
   }
   void runOnOperation() override {
     std::string error;
