@@ -26,11 +26,11 @@ kernel.func @k kind "pointwise" packed [0] {
 
 // expected-error@below {{unsupported: kernel 'k' has an index map that is not linear}}
 kernel.func @k kind "pointwise" {
-^bb0(%x: tensor<8x?xf32, #quern.dims<d0>>, %o: tensor<?x8xf32>):
+^bb0(%x: tensor<8x?xf32>, %o: tensor<?x8xf32, #quern.dims<d0>>):
   %1 = linalg.generic {indexing_maps = [affine_map<(i, j) -> (j, i)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
-      ins(%x : tensor<8x?xf32, #quern.dims<d0>>) outs(%o : tensor<?x8xf32>) {
+      ins(%x : tensor<8x?xf32>) outs(%o : tensor<?x8xf32, #quern.dims<d0>>) {
   ^bb0(%a: f32, %d: f32):
     linalg.yield %a : f32
-  } -> tensor<?x8xf32>
-  kernel.yield %1 : tensor<?x8xf32>
+  } -> tensor<?x8xf32, #quern.dims<d0>>
+  kernel.yield %1 : tensor<?x8xf32, #quern.dims<d0>>
 }
