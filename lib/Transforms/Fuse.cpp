@@ -64,6 +64,17 @@ double roughBytes(Type type) {
   return bytes;
 }
 
+/// The bytes of some tensors, as an expression.
+Dim bytesOf(ValueRange tensors, Operation *op) {
+  Dim sum = Dim::constant(op->getContext(), 0);
+  for (Value v : tensors) {
+    auto type = cast<RankedTensorType>(v.getType());
+    sum = sum + Dim::product(v.getContext(), getDims(type)) *
+                    int64_t(std::max(1u, type.getElementTypeBitWidth() / 8));
+  }
+  return sum;
+}
+
 class Fuser {
 public:
   Fuser(Block &block, Outliner &outliner, unsigned maxOps)
@@ -90,6 +101,8 @@ private:
   StringRef mergeSpaces(const Group &producer, const Group &consumer, Group &merged);
   bool flows(OpOperand &operand, const Group &merged);
   bool dependsOutside(unsigned from, unsigned on);
+  void sink(unsigned group);
+  bool sink(unsigned from, unsigned at);
   SmallVector<Operation *> unused; ///< ops that their readers make for themselves
 };
 
@@ -278,7 +291,7 @@ void Fuser::group(bool fuse) {
     if (!op || (op.getOpRecord().fusion == FusionClass::Reshape && op.getDestinations().empty()))
       continue;
     groupOf[at] = groups.size();
-    groups.push_back(fuse ? makeGroup(op, at) : Group{{at}});
+    groups.push_back(fuse ? makeGroup(op, at) : Group{{at}, Core::Alone, {}});
     if (!fuse)
       continue;
     // The producer whose value is largest first: what is not written and read again is saved.
@@ -296,10 +309,126 @@ void Fuser::group(bool fuse) {
       if (a == b)
         continue;
       StringRef why = merge(a, b);
-      if (!why.empty() && isReporting(op))
-        refusals[at] +=
-            ("; not fused with " + ops[producer]->getName().getStringRef() + ": " + why).str();
+      if (why.empty() || !isReporting(op))
+        continue;
+      std::string text =
+          ("; not fused with " + ops[producer]->getName().getStringRef() + ": " + why).str();
+      if (refusals[at].find(text) == std::string::npos)
+        refusals[at] += text;
     }
+  }
+  for (unsigned g = groups.size(); fuse && g-- > 0;)
+    if (groups[g].ops.size() > 1)
+      sink(g);
+}
+
+/// Moves the op at `at`, with what only it needs, from its group to the one group that reads its
+/// result, when that saves bytes: the result is then neither written nor read, but what the moved
+/// ops need has to be.
+bool Fuser::sink(unsigned from, unsigned at) {
+  auto isPointwise = [&](unsigned i) {
+    auto op = cast<StructuredOp>(ops[i]);
+    return op.getOpRecord().fusion == FusionClass::Pointwise && op.getDestinations().empty() &&
+           op->getNumResults() == 1;
+  };
+  if (!isPointwise(at))
+    return false;
+  unsigned to = none;
+  for (Operation *user : ops[at]->getUsers()) {
+    auto reader = position.find(user);
+    unsigned g = reader == position.end() ? none : groupOf[reader->second];
+    if (g == none || g == from || (to != none && g != to))
+      return false;
+    to = g;
+  }
+  if (to == none || groups[to].core == Core::Alone)
+    return false;
+
+  // Members of the group that are needed by nothing else move along.
+  llvm::SmallSetVector<unsigned, 8> moved;
+  moved.insert(at);
+  auto isNeededElsewhere = [&](unsigned i) {
+    return llvm::any_of(ops[i]->getUsers(), [&](Operation *user) {
+      auto reader = position.find(user);
+      return reader == position.end() || !moved.contains(reader->second);
+    });
+  };
+  for (unsigned member : llvm::reverse(groups[from].ops)) {
+    if (member != at &&
+        (!isPointwise(member) || ops[member]->use_empty() || isNeededElsewhere(member)))
+      continue;
+    moved.insert(member);
+  }
+  double gain = 2 * roughBytes(ops[at]->getResult(0).getType());
+  llvm::SmallDenseSet<Value> known;
+  auto isReadBy = [&](Value v, unsigned group) {
+    return llvm::any_of(v.getUsers(), [&](Operation *user) {
+      auto reader = position.find(user);
+      return reader != position.end() && groupOf[reader->second] == group;
+    });
+  };
+  for (unsigned member : moved)
+    for (OpOperand &operand : ops[member]->getOpOperands()) {
+      Value v = operand.get();
+      auto def = v.getDefiningOp() ? position.find(v.getDefiningOp()) : position.end();
+      if ((def != position.end() && moved.contains(def->second)) || isRemadeInside(operand) ||
+          !known.insert(v).second)
+        continue;
+      double bytes = roughBytes(v.getType());
+      if (!isReadBy(v, to))
+        gain -= bytes;
+      // A value that stayed inside has to be written as well.
+      if (def == position.end() || groupOf[def->second] != from)
+        continue;
+      bool escapes = llvm::any_of(v.getUsers(), [&](Operation *user) {
+        auto reader = position.find(user);
+        return reader == position.end() || groupOf[reader->second] != from;
+      });
+      if (!escapes)
+        gain -= bytes;
+    }
+  if (gain <= 0 || groups[to].ops.size() + moved.size() > maxOps ||
+      moved.size() == groups[from].ops.size())
+    return false;
+  SmallVector<Dim> dims = dimsOf(ops[at]->getResult(0));
+  for (unsigned member : moved)
+    if (dimsOf(ops[member]->getResult(0)) != dims)
+      return false;
+  Group part, merged;
+  part.core = Core::Pointwise;
+  part.space = {dims, llvm::SmallBitVector(dims.size())};
+  // A contraction takes what is added to its result, but not what it multiplies.
+  if (groups[to].core == Core::Contraction ? groups[to].space.full != dims
+                                           : !mergeSpaces(part, groups[to], merged).empty())
+    return false;
+  if (groups[to].core == Core::Contraction) {
+    merged.core = Core::Contraction;
+    merged.space = groups[to].space;
+  }
+  for (OpOperand &use : ops[at]->getUses())
+    if (!flows(use, merged))
+      return false;
+
+  llvm::erase_if(groups[from].ops, [&](unsigned i) { return moved.contains(i); });
+  merged.ops.assign(groups[to].ops.begin(), groups[to].ops.end());
+  for (unsigned member : moved) {
+    groupOf[member] = to;
+    merged.ops.push_back(member);
+  }
+  llvm::sort(merged.ops);
+  groups[to] = std::move(merged);
+  return true;
+}
+
+void Fuser::sink(unsigned group) {
+  for (bool again = true; again;) {
+    again = false;
+    SmallVector<unsigned> members(groups[group].ops.begin(), groups[group].ops.end());
+    for (unsigned at : llvm::reverse(members))
+      if (groupOf[at] == group && sink(group, at)) {
+        again = true;
+        break;
+      }
   }
 }
 
@@ -373,11 +502,15 @@ LogicalResult Fuser::emit() {
         unused.push_back(group[0]);
         continue;
       }
+      size_t numOps = group.size();
       kernel::LaunchOp launch = outliner.outline(group, end);
       if (!launch)
         return failure();
       if (isReporting(launch))
-        launch.emitRemark() << "@" << launch.getKernel() << ": " << group.size() << " ops" << why;
+        launch.emitRemark() << "@" << launch.getKernel() << ": " << numOps
+                            << (numOps == 1 ? " op" : " ops") << ", reads "
+                            << bytesOf(launch.getIns(), launch).str() << " and writes "
+                            << bytesOf(launch.getOuts(), launch).str() << " bytes" << why;
     }
   }
   for (Operation *op : llvm::reverse(unused))

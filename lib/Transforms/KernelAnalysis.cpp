@@ -105,7 +105,12 @@ public:
       if (!isa<linalg::FillOp>(op))
         ops.push_back(op);
     kernel.walk([&](tensor::ExtractOp op) { extracted.insert(op.getTensor()); });
-    for (linalg::LinalgOp op : ops) {
+    for (Operation &inner : block) {
+      if (Value source = unitReshape(&inner))
+        levels[inner.getResult(0)] = levels.lookup(source);
+      auto op = dyn_cast<linalg::LinalgOp>(inner);
+      if (!op || isa<linalg::FillOp>(inner))
+        continue;
       LoopSpace own = loopSpace(op);
       int level = own.reduced.any();
       for (Value v : op->getOperands())
@@ -137,6 +142,8 @@ private:
   bool mixed = false;                ///< reductions over different loops
 
   bool readsOwnIndex(linalg::LinalgOp op, AffineMap map) const;
+  /// What the op only adds or drops unit dims of; null for any other op.
+  static Value unitReshape(Operation *op);
 };
 
 StringRef Body::kind() const {
@@ -154,6 +161,19 @@ StringRef Body::kind() const {
   if (std::is_sorted(reduced.begin(), reduced.end(), std::greater<>()))
     return "column_reduction";
   return "generic";
+}
+
+Value Body::unitReshape(Operation *op) {
+  if (!isa<kernel::ViewOp, kernel::RefineOp>(op))
+    return {};
+  auto withoutOnes = [](Value v) {
+    SmallVector<Dim> dims = getDims(cast<RankedTensorType>(v.getType()));
+    llvm::erase_if(dims, [](Dim d) { return d.isConstant(1); });
+    return dims;
+  };
+  SmallVector<Dim> from = withoutOnes(op->getOperand(0)), to = withoutOnes(op->getResult(0));
+  bool known = llvm::none_of(from, [](Dim d) { return d.isUnknown(); });
+  return known && from == to ? op->getOperand(0) : Value();
 }
 
 /// Whether the map reads, of a value of the kernel's loop space, what belongs to the same rows:
@@ -191,7 +211,18 @@ bool Body::mayShare(unsigned out, unsigned in) {
   int last = 0;
   if (extracted.contains(from))
     return false;
-  for (linalg::LinalgOp op : ops) {
+  for (Operation &inner : block.without_terminator()) {
+    if (Value source = unitReshape(&inner)) {
+      if (seen.contains(source))
+        seen.insert(inner.getResult(0));
+      continue;
+    }
+    auto op = dyn_cast<linalg::LinalgOp>(inner);
+    if (!op || isa<linalg::FillOp>(inner)) {
+      if (llvm::any_of(inner.getOperands(), [&](Value v) { return seen.contains(v); }))
+        return false;
+      continue;
+    }
     bool reads = false;
     for (OpOperand &operand : op->getOpOperands()) {
       if (!seen.contains(operand.get()) ||

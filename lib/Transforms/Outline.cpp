@@ -46,13 +46,22 @@ bool isRemadeInside(OpOperand &operand) {
   if (!reader || !def)
     return false;
   FusionClass fusion = reader.getOpRecord().fusion;
+  auto made = dyn_cast<StructuredOp>(def);
+  // A contraction reads a transposed operand where it is.
+  if (fusion == FusionClass::Contraction && made && reader.getDestinations().empty() &&
+      made.getOpRecord().fusion == FusionClass::IndexMap && made->getNumOperands() == 1 &&
+      made->getNumResults() == 1) {
+    auto from = getDims(cast<RankedTensorType>(made->getOperand(0).getType()));
+    auto to = getDims(cast<RankedTensorType>(operand.get().getType()));
+    return from.size() == to.size() &&
+           Dim::product(def->getContext(), from) == Dim::product(def->getContext(), to);
+  }
   if (fusion != FusionClass::Pointwise && fusion != FusionClass::Reduction &&
       fusion != FusionClass::RowWise)
     return false;
   DenseElementsAttr value;
   if (matchPattern(def, m_Constant(&value)))
     return value.isSplat();
-  auto made = dyn_cast<StructuredOp>(def);
   return made && !made->getNumOperands() && made.getOpRecord().fusion == FusionClass::Creation;
 }
 

@@ -28,7 +28,7 @@ struct OperandForm {
 OperandForm getOperandForm(StructuredOp op, mlir::OpOperand &operand);
 
 /// Whether the operand is made inside the kernel that reads it: a splat constant, or an op without
-/// operands, where each element is one of the reader's loops.
+/// operands, where the reader goes element by element; a permutation that a contraction reads.
 bool isRemadeInside(mlir::OpOperand &operand);
 
 class Outliner {

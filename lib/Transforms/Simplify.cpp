@@ -5,10 +5,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/Dominance.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/CSE.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "quern/Conversion/QuernToLinalg/LoweringBuilder.h"
 #include "quern/Dialect/Kernel/IR/Kernel.h"
 #include "quern/Dialect/Quern/IR/Quern.h"
 #include "quern/Dialect/Quern/IR/ScalarBuilder.h"
@@ -120,6 +123,67 @@ private:
   }
 };
 
+/// The linalg op that makes the op's result when it is lowered by itself, given its operands as
+/// arguments; null when there is none.
+template <typename Fn> LogicalResult lookAtLowered(StructuredOp op, Fn fn) {
+  OwningOpRef<ModuleOp> scratch = ModuleOp::create(op.getLoc());
+  OpBuilder b(scratch->getBodyRegion());
+  auto func =
+      func::FuncOp::create(b, op.getLoc(), "scratch", b.getFunctionType(op->getOperandTypes(), {}));
+  Block *block = func.addEntryBlock();
+  b.setInsertionPointToEnd(block);
+  Operation *clone = b.clone(*op);
+  clone->setOperands(block->getArguments());
+  LoweringBuilder builder(b, clone, block->getArguments());
+  ScopedDiagnosticHandler silence(op.getContext(), [](Diagnostic &) { return success(); });
+  FailureOr<SmallVector<Value>> lowered = lowerOp(clone, builder);
+  return succeeded(lowered) ? fn((*lowered)[0]) : failure();
+}
+
+/// What is one number everywhere is a constant: by its linalg form a fill, or elements of such a
+/// constant moved elsewhere.
+struct FoldSplat : RewritePattern {
+  FoldSplat(MLIRContext *ctx) : RewritePattern(Pattern::MatchAnyOpTypeTag(), 1, ctx) {}
+
+  LogicalResult matchAndRewrite(Operation *op, PatternRewriter &rewriter) const override {
+    auto structured = dyn_cast<StructuredOp>(op);
+    if (!structured || op->getNumResults() != 1 || op->getNumOperands() > 1 ||
+        !structured.getDestinations().empty())
+      return failure();
+    auto type = cast<RankedTensorType>(op->getResult(0).getType());
+    FusionClass fusion = structured.getOpRecord().fusion;
+    if (!type.hasStaticShape() ||
+        (fusion != FusionClass::Creation && fusion != FusionClass::IndexMap &&
+         fusion != FusionClass::Reshape))
+      return failure();
+    DenseElementsAttr operand;
+    if (op->getNumOperands() &&
+        (!matchPattern(op->getOperand(0), m_Constant(&operand)) || !operand.isSplat()))
+      return failure();
+    Attribute number;
+    if (fusion == FusionClass::Reshape) {
+      number = operand.getSplatValue<Attribute>();
+    } else if (failed(lookAtLowered(structured, [&](Value lowered) {
+                 if (auto fill = lowered.getDefiningOp<linalg::FillOp>())
+                   return success(!operand && matchPattern(fill.value(), m_Constant(&number)));
+                 auto generic = lowered.getDefiningOp<linalg::GenericOp>();
+                 if (!generic || !operand || generic.getNumDpsInputs() != 1 ||
+                     generic.getNumReductionLoops() ||
+                     cast<linalg::YieldOp>(generic.getBody()->getTerminator()).getOperand(0) !=
+                         generic.getBody()->getArgument(0))
+                   return failure();
+                 number = operand.getSplatValue<Attribute>();
+                 return success();
+               }))) {
+      return failure();
+    }
+    if (auto integer = dyn_cast<IntegerAttr>(number))
+      number = IntegerAttr::get(type.getElementType(), integer.getValue());
+    rewriter.replaceOpWithNewOp<arith::ConstantOp>(op, DenseElementsAttr::get(type, number));
+    return success();
+  }
+};
+
 struct Simplify : quern::impl::QuernSimplifyBase<Simplify> {
   using Base::Base;
 
@@ -131,6 +195,7 @@ struct Simplify : quern::impl::QuernSimplifyBase<Simplify> {
     for (RegisteredOperationName op : getContext().getRegisteredOperations())
       op.getCanonicalizationPatterns(patterns, &getContext());
     patterns.add<FoldConstantOp>(&getContext(), foldLimit);
+    patterns.add<FoldSplat>(&getContext());
     FrozenRewritePatternSet frozen(std::move(patterns));
     GreedyRewriteConfig config;
     config.setMaxIterations(4);

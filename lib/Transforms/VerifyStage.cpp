@@ -19,6 +19,8 @@
 #include "quern/Dialect/Quern/IR/Quern.h"
 #include "quern/Transforms/Dims.h"
 #include "quern/Transforms/Passes.h"
+#include "llvm/ADT/MapVector.h"
+#include <map>
 
 namespace quern {
 #define GEN_PASS_DEF_QUERNVERIFYSTAGE
@@ -282,13 +284,109 @@ Dim asDim(Value v) {
   return {};
 }
 
-/// Buffers that are needed at one time lie apart, and within the arena.
-LogicalResult verifyPlanned(func::FuncOp func) {
-  struct Placed {
-    memref::ViewOp op;
-    Dim from, to;
-    int64_t first, last;
+struct Placed {
+  memref::ViewOp op;
+  Dim from, to;
+  int64_t first, last;
+};
+
+/// An expression as its constant factor and the rest.
+std::pair<int64_t, Dim> splitFactor(Dim d) {
+  MLIRContext *ctx = d.getContext();
+  if (d.isConstant())
+    return {d.getConstant(), Dim::constant(ctx, 1)};
+  if (d.kind() == DimKind::Product && d.operands()[0].isConstant())
+    return {d.operands()[0].getConstant(), Dim::product(ctx, d.operands().drop_front())};
+  return {1, d};
+}
+
+/// Buffers [base + low * unit, base + high * unit): compared as numbers.
+struct Lane {
+  Dim unit, base;
+  int64_t low, high;
+};
+Lane laneOf(const Placed &p) {
+  auto [size, unit] = splitFactor(p.to - p.from);
+  int64_t low = 0;
+  SmallVector<Dim> terms{p.from};
+  if (p.from.kind() == DimKind::Sum)
+    terms.assign(p.from.operands().begin(), p.from.operands().end());
+  for (Dim term : terms)
+    if (auto [factor, rest] = splitFactor(term); rest == unit)
+      low = factor;
+  return {unit, p.from - unit * low, low, low + size};
+}
+
+LogicalResult overlap(const Placed &p, const Placed &q) {
+  memref::ViewOp op = p.op;
+  return op.emitError("internal: quern-verify-stage: overlaps another buffer that is needed: [")
+         << p.from.str() << ", " << p.to.str() << ") and [" << q.from.str() << ", " << q.to.str()
+         << ")";
+}
+
+/// Buffers that are needed at one time do not overlap. Those with one unit and base are compared
+/// as numbers, with their neighbours only; lanes of different units must lie apart as a whole, or
+/// else all pairs are looked at.
+LogicalResult verifyApart(std::vector<Placed> &placed) {
+  Facts facts;
+  auto isApart = [&](Dim aFrom, Dim aTo, Dim bFrom, Dim bTo) {
+    return facts.decide(Condition::le(aTo, bFrom)) == Truth::True ||
+           facts.decide(Condition::le(bTo, aFrom)) == Truth::True;
   };
+  llvm::sort(placed, [](const Placed &a, const Placed &b) { return a.first < b.first; });
+  llvm::MapVector<std::pair<Dim, Dim>, std::pair<int64_t, int64_t>> hulls;
+  std::vector<Lane> lanes;
+  for (const Placed &p : placed) {
+    Lane lane = laneOf(p);
+    lanes.push_back(lane);
+    auto [hull, isNew] = hulls.insert({{lane.unit, lane.base}, {lane.low, lane.high}});
+    hull->second.first = std::min(hull->second.first, lane.low);
+    hull->second.second = std::max(hull->second.second, lane.high);
+  }
+  bool lanesApart = true;
+  for (auto a = hulls.begin(); a != hulls.end(); ++a)
+    for (auto b = std::next(a); b != hulls.end(); ++b) {
+      auto at = [](auto hull, int64_t units) {
+        return hull->first.second + hull->first.first * units;
+      };
+      lanesApart &= isApart(at(a, a->second.first), at(a, a->second.second), at(b, b->second.first),
+                            at(b, b->second.second));
+    }
+
+  std::map<std::pair<void *, void *>, std::map<int64_t, size_t>> live;
+  std::multimap<int64_t, size_t> ends;
+  auto laneMap = [&](const Lane &lane) -> std::map<int64_t, size_t> & {
+    return live[{const_cast<void *>(lane.unit.getAttr().getAsOpaquePointer()),
+                 const_cast<void *>(lane.base.getAttr().getAsOpaquePointer())}];
+  };
+  for (size_t n = 0; n < placed.size(); ++n) {
+    const Placed &p = placed[n];
+    while (!ends.empty() && ends.begin()->first < p.first) {
+      laneMap(lanes[ends.begin()->second]).erase(lanes[ends.begin()->second].low);
+      ends.erase(ends.begin());
+    }
+    auto &lane = laneMap(lanes[n]);
+    auto next = lane.lower_bound(lanes[n].low);
+    if (next != lane.end() && next->first < lanes[n].high)
+      return overlap(p, placed[next->second]);
+    if (next != lane.begin() && lanes[std::prev(next)->second].high > lanes[n].low)
+      return overlap(p, placed[std::prev(next)->second]);
+    if (!lanesApart)
+      for (auto [end, other] : ends)
+        if (&laneMap(lanes[other]) != &lane &&
+            !isApart(p.from, p.to, placed[other].from, placed[other].to))
+          return overlap(p, placed[other]);
+    // A buffer of no bytes overlaps nothing.
+    if (lanes[n].low < lanes[n].high) {
+      lane[lanes[n].low] = n;
+      ends.insert({p.last, n});
+    }
+  }
+  return success();
+}
+
+/// Every buffer is within the arena, and apart from others while it is needed.
+LogicalResult verifyPlanned(func::FuncOp func) {
   std::vector<Placed> placed;
   Block &block = func.front();
   llvm::DenseMap<Operation *, int64_t> position;
@@ -340,22 +438,7 @@ LogicalResult verifyPlanned(func::FuncOp func) {
              << placed.back().to.str() << " in an arena of " << (arena ? arena.str() : "no")
              << " bytes";
   }
-  llvm::sort(placed, [](const Placed &a, const Placed &b) { return a.first < b.first; });
-  std::vector<const Placed *> live;
-  for (const Placed &p : placed) {
-    llvm::erase_if(live, [&](const Placed *q) { return q->last < p.first; });
-    for (const Placed *q : live)
-      if (facts.decide(Condition::le(p.to, q->from)) != Truth::True &&
-          facts.decide(Condition::le(q->to, p.from)) != Truth::True) {
-        memref::ViewOp op = p.op;
-        return op.emitError(
-                   "internal: quern-verify-stage: overlaps another buffer that is needed: [")
-               << p.from.str() << ", " << p.to.str() << ") and [" << q->from.str() << ", "
-               << q->to.str() << ")";
-      }
-    live.push_back(&p);
-  }
-  return success();
+  return verifyApart(placed);
 }
 
 struct VerifyStage : quern::impl::QuernVerifyStageBase<VerifyStage> {

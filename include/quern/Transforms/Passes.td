@@ -98,12 +98,15 @@ def QuernSimplify : Pass<"quern-simplify"> {
   let summary = "canonical form, folded constants, each value computed once";
   let description = [{
     Canonicalisation and common subexpression elimination until nothing changes. Pointwise ops over
-    small constants are evaluated by their scalar bodies. Runs before destinations are bound.
+    small constants are evaluated by their scalar bodies; what is one number everywhere, by its linalg
+    form, is a constant. Runs before destinations are bound.
   }];
   let options = [
     Option<"foldLimit", "fold-limit", "int64_t", "64", "largest number of elements to evaluate">,
   ];
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+                           "::mlir::func::FuncDialect", "::mlir::linalg::LinalgDialect",
+                           "::mlir::tensor::TensorDialect", "::quern::kernel::KernelDialect"];
 }
 
 def QuernFuse : Pass<"quern-fuse", "::mlir::ModuleOp"> {

@@ -124,6 +124,7 @@ LogicalResult lowerToLinalg(Operation *function) {
       results.push_back(signlessTensor(type));
     func.setType(FunctionType::get(func.getContext(), func.front().getArgumentTypes(), results));
   }
+  composeMoves(function);
   return success();
 }
 

@@ -16,7 +16,7 @@
 // CHECK: return
 // EACH-LABEL: func.func @chain
 // EACH-COUNT-6: kernel.launch
-// WHY: remark: @k_mul_exp_add_mul_and_1: 5 ops
+// WHY: remark: @k_mul_exp_add_mul_and_1: 5 ops, reads 32*B + 16 and writes 16*B bytes
 func.func @chain(%x: !t, %w: !t, %y: !u) -> (!t, !u) {
   %c = arith.constant dense<2.0> : tensor<f32>
   %k = arith.constant dense<[1.0, 2.0, 3.0, 4.0]> : tensor<4xf32>
@@ -36,7 +36,7 @@ func.func @chain(%x: !t, %w: !t, %y: !u) -> (!t, !u) {
 // CHECK: kernel.launch @k_add_exp ins(
 // CHECK-NOT: share
 // CHECK: return
-// WHY: remark: @k_add_exp: 2 ops; not fused with quern.exp: the loops are not the same
+// WHY: remark: @k_add_exp: 2 ops, reads 16*B + 16*C and writes 16*bcast(B, C) bytes; not fused with quern.exp: the loops are not the same
 func.func @undecided(%x: !t, %y: !v) -> (!r, !t) {
   %1 = quern.exp %x : (!t) -> !t
   %2 = quern.add %1, %y : (!t, !v) -> !r

@@ -119,6 +119,10 @@ mlir::LogicalResult lowerToLinalg(mlir::Operation *function);
 /// The same for all functions and kernels: `quern-to-linalg`.
 std::unique_ptr<mlir::Pass> createQuernToLinalgPass();
 
+/// Ops read through ops that only move elements (permutations, broadcasts), which then go. Part of
+/// `lowerToLinalg`.
+void composeMoves(mlir::Operation *function);
+
 } // namespace quern
 
 #endif // QUERN_CONVERSION_QUERNTOLINALG_LOWERINGBUILDER_H
