@@ -148,9 +148,9 @@ std::vector<KernelUnit> nameKernels(ModuleOp module, StringRef settingsKey) {
     k.setSymName("kernel");
     llvm::raw_string_ostream os(unit.text);
     k->print(os, OpPrintingFlags().useLocalScope());
-    unit.symbol =
-        (k.getKind() + "_" + StringRef(DiskCache::key({unit.text, settingsKey})).take_front(20))
-            .str();
+    unit.symbol = (k.getKind() + "_" +
+                   StringRef(DiskCache::contentHash({unit.text, settingsKey})).take_front(20))
+                      .str();
     names[old] = StringAttr::get(module.getContext(), unit.symbol);
     if (!seen.insert(unit.symbol).second) {
       k.erase();

@@ -52,10 +52,26 @@ DiskCache DiskCache::user() {
   return DiskCache(path);
 }
 
+// The compiler itself: code of one build is never used by another of the same version.
+static const std::string &buildIdentity() {
+  static const std::string identity = [] {
+    sys::fs::file_status status;
+    if (sys::fs::status("/proc/self/exe", status))
+      return std::string(QUERN_VERSION);
+    return QUERN_VERSION " " + std::to_string(status.getSize()) + " " +
+           std::to_string(status.getLastModificationTime().time_since_epoch().count());
+  }();
+  return identity;
+}
+
 std::string DiskCache::key(ArrayRef<StringRef> parts) {
-  SmallVector<StringRef> all{LLVM_VERSION_STRING, QUERN_VERSION};
+  SmallVector<StringRef> all{LLVM_VERSION_STRING, buildIdentity()};
   all.append(parts.begin(), parts.end());
-  return toHex(hash(all), /*LowerCase=*/true);
+  return contentHash(all);
+}
+
+std::string DiskCache::contentHash(ArrayRef<StringRef> parts) {
+  return toHex(hash(parts), /*LowerCase=*/true);
 }
 
 std::string DiskCache::path(StringRef key) const {

@@ -6,7 +6,7 @@
 ///
 /// \file
 /// Bytes by content key. Safe by construction: the key covers everything that the
-/// bytes depend on (and always LLVM's and Quern's versions), entries appear whole
+/// bytes depend on (and always LLVM's version and this program's build), entries appear whole
 /// (written beside, then renamed) and are checked when read. Any number of
 /// processes may share a folder. A cache that cannot be read or written is a miss,
 /// never an error.
@@ -38,6 +38,8 @@ public:
 
   /// A key over `parts`, 64 hexadecimal digits. Their boundaries count.
   static std::string key(llvm::ArrayRef<llvm::StringRef> parts);
+  /// The same over nothing else, for names: equal in every build.
+  static std::string contentHash(llvm::ArrayRef<llvm::StringRef> parts);
 
   /// The bytes under `key`, or null.
   std::unique_ptr<llvm::MemoryBuffer> read(llvm::StringRef key) const;
