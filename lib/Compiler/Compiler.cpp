@@ -40,6 +40,7 @@ std::unique_ptr<MLIRContext> createContext() {
   DialectRegistry registry;
   registerCompilerDialects(registry);
   auto ctx = std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
+  ctx->printOpOnDiagnostic(false); // an error about a function is not its whole text
   ctx->loadAllAvailableDialects();
   return ctx;
 }
