@@ -19,6 +19,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Pass/Pass.h"
+#include "quern/Dialect/Quern/IR/Quern.h"
 #include "quern/Schedule/CUDA.h"
 
 using namespace mlir;
@@ -345,7 +346,7 @@ struct EmitCUDAPass : PassWrapper<EmitCUDAPass, OperationPass<ModuleOp>> {
     return "schedule each kernel for CUDA and print its text";
   }
   void getDependentDialects(DialectRegistry &registry) const override {
-    registry.insert<gpu::GPUDialect>();
+    registry.insert<QuernDialect, gpu::GPUDialect>();
   }
   void runOnOperation() override {
     for (auto kernel : getOperation().getOps<kernel::FuncOp>()) {

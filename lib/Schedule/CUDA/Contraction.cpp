@@ -236,7 +236,7 @@ bool ContractionEmitter::writeResults(Value sums, Value row, Value column) {
   linalg::LinalgOp op = loops.op;
   SmallVector<Out> outs = getOuts(info);
   Dim numRows = product(loops.rows), numColumns = product(loops.columns);
-  Value left = arith::SubIOp::create(k.b, k.named("left"), indexing.size(numColumns), column);
+  Value left = k.name(indexing.sub(indexing.size(numColumns), column), "left");
   bool failed = false;
   scf::ForOp loop =
       k.enterFor(indexing.constant(0), indexing.constant(perThread), indexing.constant(1), "i");

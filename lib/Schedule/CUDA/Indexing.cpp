@@ -50,6 +50,15 @@ Value Indexing::add(Value a, Value b) {
   return arith::AddIOp::create(builder, loc, a, b);
 }
 
+Value Indexing::sub(Value a, Value b) {
+  std::optional<int64_t> x = constantOf(a), y = constantOf(b);
+  if (x && y)
+    return constant(*x - *y);
+  if (y && *y == 0)
+    return a;
+  return arith::SubIOp::create(builder, loc, a, b);
+}
+
 Value Indexing::mul(Value a, Value b) {
   std::optional<int64_t> x = constantOf(a), y = constantOf(b);
   if (x && y)

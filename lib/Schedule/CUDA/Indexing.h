@@ -31,6 +31,7 @@ public:
   mlir::Value size(Dim dim);
 
   mlir::Value add(mlir::Value a, mlir::Value b);
+  mlir::Value sub(mlir::Value a, mlir::Value b);
   mlir::Value mul(mlir::Value a, mlir::Value b);
   /// Of numbers that are not negative.
   mlir::Value div(mlir::Value a, mlir::Value b);

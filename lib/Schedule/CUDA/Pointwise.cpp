@@ -69,7 +69,7 @@ static ScheduledModule emit(BodyInfo &info, ArrayRef<Out> outs, int64_t width) {
   if (flat) {
     work = Dim::ceilDiv(total, Dim::constant(context, width));
     first = k.name(indexing.mul(number, indexing.constant(width)), "first");
-    left = arith::SubIOp::create(k.b, k.named("left"), indexing.size(total), first);
+    left = k.name(indexing.sub(indexing.size(total), first), "left");
     k.enterIf(
         arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::sgt, left, indexing.constant(0)));
   } else {
@@ -81,7 +81,7 @@ static ScheduledModule emit(BodyInfo &info, ArrayRef<Out> outs, int64_t width) {
     first =
         k.name(indexing.mul(indexing.rem(number, indexing.size(pieces)), indexing.constant(width)),
                "first");
-    left = arith::SubIOp::create(k.b, k.named("left"), indexing.size(sizes.back()), first);
+    left = k.name(indexing.sub(indexing.size(sizes.back()), first), "left");
   }
   bool exact = sizes.empty() || (flat ? total : sizes.back()).isConstant(1);
   k.body->forLanes(first, exact ? Value() : left, width, {}, [&](Value index, ValueRange) {

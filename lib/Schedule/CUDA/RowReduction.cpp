@@ -275,9 +275,7 @@ RowEmitter::forColumns(ArrayRef<Dim> columns, ValueRange carried,
       k.enterFor(from, indexing.size(count), indexing.constant(team * width), "column", carried);
   Value first = loop.getInductionVar();
   bool exact = count.isConstant() && count.getConstant() % width == 0;
-  Value left =
-      exact ? Value()
-            : Value(arith::SubIOp::create(k.b, k.named("left"), indexing.size(count), first));
+  Value left = exact ? Value() : k.name(indexing.sub(indexing.size(count), first), "left");
   SmallVector<Value> next = k.body->forLanes(first, left, width, loop.getRegionIterArgs(), body);
   if (!carried.empty())
     scf::YieldOp::create(k.b, k.loc, next);
