@@ -159,7 +159,11 @@ private:
   std::unique_ptr<Impl> impl;
 };
 
-enum class Target { CPU, CUDA, CUDAEmulated };
+enum class Target {
+  CPU,
+  CUDA,
+  CUDAEmulated ///< CUDA text, run on the CPU: for tests
+};
 
 struct Options {
   Target target = Target::CPU;
@@ -199,8 +203,9 @@ Error compileToFile(const Model &model, const std::string &path, const Options &
 /// Runs functions, one at a time. It has the threads and the working memory.
 class Session {
 public:
-  /// 0: a thread for each core.
-  explicit Session(int threads = 0);
+  /// 0: a thread for each core. `target` as of the programs that it runs; when the
+  /// device cannot be opened every run answers why.
+  explicit Session(int threads = 0, Target target = Target::CPU);
   ~Session();
   Session(const Session &) = delete;
 
@@ -212,7 +217,9 @@ public:
   quern_context *context() const { return ctx; }
 
 private:
+  std::shared_ptr<void> device;
   quern_context *ctx;
+  Error problem;
 };
 
 } // namespace quern

@@ -228,11 +228,15 @@ Error FunctionBuilder::finish() {
 // Compiling
 //===----------------------------------------------------------------------===//
 
+static DeviceKind deviceKind(Target target) {
+  return target == Target::CPU    ? DeviceKind::CPU
+         : target == Target::CUDA ? DeviceKind::CUDA
+                                  : DeviceKind::CUDAEmulated;
+}
+
 static CompileOptions convert(const Options &options) {
   CompileOptions result;
-  result.device = options.target == Target::CPU    ? DeviceKind::CPU
-                  : options.target == Target::CUDA ? DeviceKind::CUDA
-                                                   : DeviceKind::CUDAEmulated;
+  result.device = deviceKind(options.target);
   result.cpu = options.cpu;
   result.level = options.level;
   result.strict = options.strict;
@@ -275,7 +279,20 @@ Function Program::function(const std::string &name) const {
 // Running
 //===----------------------------------------------------------------------===//
 
-Session::Session(int threads) : ctx(quern_context_create(threads)) {}
+Session::Session(int threads, Target target) : ctx(quern_context_create(threads)) {
+  if (!ctx) {
+    problem = {QUERN_ERROR, "not enough memory for a session"};
+    return;
+  }
+  llvm::Expected<std::unique_ptr<Device>> opened = Device::open(deviceKind(target));
+  if (!opened) {
+    problem = toError(opened.takeError());
+    return;
+  }
+  quern_context_set_device(ctx, (*opened)->get());
+  device = std::shared_ptr<Device>(std::move(*opened));
+}
+
 Session::~Session() { quern_context_destroy(ctx); }
 
 static DLTensor toDLPack(const Tensor &t) {
@@ -294,8 +311,8 @@ static Error countError(Function fn, size_t inputs) {
 }
 
 Error Session::run(Function fn, const std::vector<Tensor> &inputs, std::vector<Tensor> &outputs) {
-  if (!ctx)
-    return {QUERN_ERROR, "not enough memory for a session"};
+  if (problem)
+    return problem;
   if (!fn)
     return {QUERN_INVALID, "invalid: expected a function, got null"};
   if (inputs.size() != size_t(fn->num_inputs))
@@ -319,8 +336,8 @@ Error Session::run(Function fn, const std::vector<Tensor> &inputs, std::vector<T
 }
 
 Result<std::vector<Tensor>> Session::run(Function fn, const std::vector<Tensor> &inputs) {
-  if (!ctx)
-    return Error{QUERN_ERROR, "not enough memory for a session"};
+  if (problem)
+    return problem;
   if (!fn)
     return Error{QUERN_INVALID, "invalid: expected a function, got null"};
   if (inputs.size() != size_t(fn->num_inputs))

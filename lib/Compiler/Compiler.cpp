@@ -337,6 +337,8 @@ llvm::Error compileArtefact(ModuleOp module, const CompileOptions &options, Stri
   for (auto &object : *kernels)
     objects.push_back(object->getBuffer());
   objects.push_back(getRuntimeObject("QuernRuntime"));
+  if (options.device == DeviceKind::CUDA)
+    objects.push_back(getRuntimeObject("QuernRuntimeCuda"));
   if (llvm::Error error = linkArtefact(
           ending == ".so" ? ArtefactKind::Shared : ArtefactKind::Object, objects, output))
     return error;
@@ -349,8 +351,25 @@ llvm::Error compileArtefact(ModuleOp module, const CompileOptions &options, Stri
 }
 
 //===----------------------------------------------------------------------===//
-// Text
+// Images and text
 //===----------------------------------------------------------------------===//
+
+llvm::Expected<std::vector<KernelImage>> compileImages(ModuleOp module,
+                                                       const CompileOptions &options) {
+  CompileOptions cuda = options;
+  cuda.device = DeviceKind::CUDA;
+  Compilation c(module, cuda);
+  if (llvm::Error error = c.configure())
+    return std::move(error);
+  if (llvm::Error error = c.plan())
+    return std::move(error);
+  if (auto kernels = c.kernels(); !kernels)
+    return kernels.takeError();
+  std::vector<KernelImage> images;
+  for (auto [i, image] : llvm::enumerate(c.images))
+    images.push_back({c.units[i / cuda.chips.size()].display, image.target, image.bytes});
+  return images;
+}
 
 llvm::Expected<std::string> compileText(ModuleOp module, const CompileOptions &options,
                                         Stage stage) {

@@ -8,6 +8,7 @@
 #include "quern/Compiler/Compiler.h"
 #include "quern/Import/ONNX/Importer.h"
 #include "quern/Support/Error.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/ToolOutputFile.h"
@@ -27,15 +28,47 @@ static cl::opt<std::string> output("o",
 static cl::opt<std::string> header("header",
                                    cl::desc("C header (default: the artefact's name with .h)"),
                                    cl::value_desc("file"), cl::cat(compilation.category));
-static cl::opt<Stage>
-    emit("emit", cl::desc("Print a stage instead of making an artefact"),
-         cl::cat(compilation.category),
-         cl::values(clEnumValN(Stage::Import, "mlir-import", "quern ops as imported"),
-                    clEnumValN(Stage::Planned, "mlir-planned", "launches and memory, and kernels"),
-                    clEnumValN(Stage::Scheduled, "mlir-scheduled", "the loops of the kernels"),
-                    clEnumValN(Stage::LLVM, "llvm", "LLVM IR"),
-                    clEnumValN(Stage::Assembly, "asm", "assembly"),
-                    clEnumValN(Stage::Cuda, "cuda", "CUDA C++ of the kernels")));
+// Beside the stages of compileText.
+static constexpr Stage ptx = Stage(100), cubin = Stage(101);
+static cl::opt<Stage> emit(
+    "emit", cl::desc("Print a stage instead of making an artefact"), cl::cat(compilation.category),
+    cl::values(clEnumValN(Stage::Import, "mlir-import", "quern ops as imported"),
+               clEnumValN(Stage::Planned, "mlir-planned", "launches and memory, and kernels"),
+               clEnumValN(Stage::Scheduled, "mlir-scheduled", "the loops of the kernels"),
+               clEnumValN(Stage::LLVM, "llvm", "LLVM IR"),
+               clEnumValN(Stage::Assembly, "asm", "assembly"),
+               clEnumValN(Stage::Cuda, "cuda", "CUDA C++ of the kernels"),
+               clEnumValN(ptx, "ptx", "PTX of the kernels"),
+               clEnumValN(cubin, "cubin", "a cubin of each kernel and chip, in the folder -o")));
+
+// Compiles for the chips; PTX into `text`, cubins into the folder of -o.
+static Error emitImages(mlir::ModuleOp module, std::string &text) {
+  CompileOptions options = compilation.get();
+  if (emit == ptx)
+    for (std::string &chip : options.chips)
+      if (StringRef(chip).starts_with("sm_"))
+        chip = "compute_" + chip.substr(3);
+  auto images = compileImages(module, options);
+  if (!images)
+    return images.takeError();
+  if (emit == cubin && !sys::fs::is_directory(output))
+    return invalidInput("expected -o FOLDER for cubins, got '" + output + "'");
+  for (const KernelImage &image : *images) {
+    if (emit == ptx) {
+      text += "// " + image.kernel + ", " + image.target + "\n" + image.bytes + "\n";
+      continue;
+    }
+    SmallString<128> path(output);
+    sys::path::append(path, image.kernel + "." + image.target + ".cubin");
+    std::error_code error;
+    ToolOutputFile file(path, error, sys::fs::OpenFlags());
+    if (error)
+      return runtimeError(path + ": cannot be written: " + error.message());
+    file.os() << image.bytes;
+    file.keep();
+  }
+  return Error::success();
+}
 
 static Error run() {
   StringRef ending = sys::path::extension(model);
@@ -45,7 +78,13 @@ static Error run() {
   if (!module)
     return module.takeError();
   if (emit.getNumOccurrences()) {
-    Expected<std::string> text = compileText(**module, compilation.get(), emit);
+    Expected<std::string> text = std::string();
+    if (emit == ptx || emit == cubin) {
+      if (Error error = emitImages(**module, *text); error || emit == cubin)
+        return error;
+    } else {
+      text = compileText(**module, compilation.get(), emit);
+    }
     if (!text)
       return text.takeError();
     std::error_code error;

@@ -105,6 +105,17 @@ llvm::Expected<std::unique_ptr<CompiledModel>> compileModel(mlir::ModuleOp modul
 llvm::Error compileArtefact(mlir::ModuleOp module, const CompileOptions &options,
                             llvm::StringRef output, llvm::StringRef header = "");
 
+/// The code of one kernel for one chip.
+struct KernelImage {
+  std::string kernel; ///< the name that fusion gave it
+  std::string target; ///< "sm_80": a cubin; "compute_80": PTX
+  std::string bytes;
+};
+
+/// Every kernel for every chip of the options (`compute_80` for PTX), with NVRTC.
+llvm::Expected<std::vector<KernelImage>> compileImages(mlir::ModuleOp module,
+                                                       const CompileOptions &options);
+
 /// The text of a stage.
 llvm::Expected<std::string> compileText(mlir::ModuleOp module, const CompileOptions &options,
                                         Stage stage);
