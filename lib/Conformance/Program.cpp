@@ -5,13 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Program.h"
-#include "quern-c/Cuda.h"
-#include "quern/Pipelines/Registry.h"
 #include "quern/Support/Error.h"
-#include "llvm/ADT/SmallString.h"
-#include "llvm/Support/DynamicLibrary.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/Path.h"
 #include <cstring>
 
 using namespace llvm;
@@ -20,30 +14,9 @@ namespace quern::conformance {
 
 void loadDialects(mlir::MLIRContext &context) {
   mlir::DialectRegistry registry;
-  registerDialects(registry);
+  registerCompilerDialects(registry);
   context.appendDialectRegistry(registry);
   context.loadAllAvailableDialects();
-}
-
-/// The emulated device of this process; its library stands beside the tools, in ../lib.
-static Expected<const quern_device *> openEmulatedDevice() {
-  static quern_device device;
-  static bool isOpen = false;
-  if (isOpen)
-    return &device;
-  SmallString<128> path(sys::fs::getMainExecutable(nullptr, nullptr));
-  sys::path::remove_filename(path);
-  sys::path::append(path, "..", "lib", "libquern-cuda-emulated.so");
-  std::string problem;
-  auto library = sys::DynamicLibrary::getPermanentLibrary(path.c_str(), &problem);
-  if (!library.isValid())
-    return unsupported("cuda-emulated: " + problem);
-  auto open = reinterpret_cast<decltype(&quern_cuda_emulated_open)>(
-      library.getAddressOfSymbol("quern_cuda_emulated_open"));
-  if (!open || open(nullptr, &device) != QUERN_OK)
-    return runtimeError(path + ": the emulated device cannot be opened");
-  isOpen = true;
-  return &device;
 }
 
 Expected<std::unique_ptr<Program>> Program::compile(mlir::ModuleOp module, Target target,
@@ -51,18 +24,15 @@ Expected<std::unique_ptr<Program>> Program::compile(mlir::ModuleOp module, Targe
   CompileOptions options;
   options.threads = 1;
   options.cache = DiskCache();
-  const quern_device *device = nullptr;
-  if (target == Target::CUDAEmulated) {
+  if (target == Target::CUDAEmulated)
     options.device = DeviceKind::CUDAEmulated;
-    Expected<const quern_device *> opened = openEmulatedDevice();
-    if (!opened)
-      return opened.takeError();
-    device = *opened;
-  }
+  Expected<std::unique_ptr<Device>> device = Device::open(options.device);
+  if (!device)
+    return device.takeError();
   Expected<std::unique_ptr<CompiledModel>> model = compileModel(module, options);
   if (!model)
     return model.takeError();
-  return std::unique_ptr<Program>(new Program(std::move(*model), device, threads));
+  return std::unique_ptr<Program>(new Program(std::move(*device), std::move(*model), threads));
 }
 
 Expected<std::vector<HostTensor>> Program::call(StringRef name,

@@ -34,9 +34,11 @@ public:
   quern_context *context() { return runner.context(); }
 
 private:
-  Program(std::unique_ptr<CompiledModel> model, const quern_device *device, unsigned threads)
-      : model(std::move(model)), runner(int32_t(threads), device) {}
+  Program(std::unique_ptr<Device> device, std::unique_ptr<CompiledModel> model, unsigned threads)
+      : device(std::move(device)), model(std::move(model)),
+        runner(int32_t(threads), this->device->get()) {}
 
+  std::unique_ptr<Device> device;
   std::unique_ptr<CompiledModel> model;
   Runner runner;
 };

@@ -64,8 +64,10 @@ FailureOr<SmallVector<Value>> slice(Operation *op, LoweringBuilder &b) {
   SmallVector<Dim> own = b.dims(b.operand(0));
   int64_t dim = wrap(slice.getDim(), own.size()), step = slice.getStep();
   SliceBounds bounds = getSliceBounds(own[dim], slice.getStart(), slice.getEnd(), step);
-  // A map is for slices that have elements: linalg checks it against static sizes.
-  if (bounds.start.isConstant() && !b.resultDims()[dim].isConstant(0)) {
+  // A map is for slices that have elements: linalg checks it against static sizes. It also takes
+  // a bare dim in a map to span the operand, which a slice from 0 by 1 does not.
+  bool isBare = bounds.start.isConstant(0) && step == 1;
+  if (bounds.start.isConstant() && !isBare && !b.resultDims()[dim].isConstant(0)) {
     SmallVector<AffineExpr> from;
     for (size_t i = 0; i < own.size(); ++i)
       from.push_back(b.b.getAffineDimExpr(i));

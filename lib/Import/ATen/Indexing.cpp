@@ -16,8 +16,16 @@ static Results embedding(Call &call) {
                    call.attr("scale_grad_by_freq", call.boolean("scale_grad_by_freq", false))})};
 }
 
+/// ATen also takes indices of u8.
+static Value indexOf(Call &call) {
+  Value index = call.tensor("index");
+  if (index && Call::dtypeOf(index).isUnsignedInteger(8))
+    return call.convert(index, IntegerType::get(call.getContext(), 64));
+  return index;
+}
+
 static Results gather(Call &call) {
-  return {call.op("gather", {call.tensor("self"), call.tensor("index")},
+  return {call.op("gather", {call.tensor("self"), indexOf(call)},
                   {call.attr("dim", call.integer("dim", 0))})};
 }
 
