@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Applies the record of docs/adding-an-op.md in a copy of source and build, and checks the result.
 
-usage: apply-record.py SOURCE BUILD SCRATCH
+usage: apply-record.py SOURCE BUILD
 
 The copy is mounted over the source in a mount namespace of its own, so that every path that the
 build wrote down still holds and only what depends on the record is built again.
@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import textwrap
 
 
@@ -19,16 +20,17 @@ def run(*command, **kwargs):
 
 
 def copy(source, build, scratch):
-    shutil.rmtree(scratch, ignore_errors=True)
-    os.makedirs(scratch)
     files = run("git", "-C", source, "ls-files", "-z").split("\0")
     subprocess.run(["tar", "-C", source, "--null", "-T", "-", "-cf", f"{scratch}/source.tar"],
                    input="\0".join(f for f in files if f), text=True, check=True)
     run("tar", "-C", scratch, "-xpf", f"{scratch}/source.tar")
     os.remove(f"{scratch}/source.tar")
     inside = os.path.relpath(build, source)
-    os.makedirs(os.path.dirname(f"{scratch}/{inside}"), exist_ok=True)
-    run("cp", "-a", "--reflink=auto", build, f"{scratch}/{inside}")
+    os.makedirs(f"{scratch}/{inside}")
+    # What quern-opt is made from, without the other programs and the tests' own output.
+    subprocess.run(f"tar -C {build} --exclude=./test --exclude=./unittests --exclude=./examples "
+                   f"--exclude=./bin/quern-[!ot]* -cf - . | tar -C {scratch}/{inside} -xpf -",
+                   shell=True, check=True)
 
 
 def check(source, build):
@@ -67,7 +69,8 @@ def check(source, build):
 if sys.argv[1] == "--inside":
     check(sys.argv[2], sys.argv[3])
 else:
-    source, build, scratch = (os.path.abspath(p) for p in sys.argv[1:])
+    source, build = (os.path.abspath(p) for p in sys.argv[1:])
+    scratch = tempfile.mkdtemp(prefix="quern-")
     copy(source, build, scratch)
     script = ('mount --bind "$1" "$2" && cd "$2" && '
               'exec python3 test/Docs/apply-record.py --inside "$2" "$3"')
