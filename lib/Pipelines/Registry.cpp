@@ -12,9 +12,9 @@
 #include "quern/Codegen/CUDA/Emitter.h"
 #include "quern/Dialect/Kernel/IR/Kernel.h"
 #include "quern/Dialect/Quern/IR/Quern.h"
+#include "quern/Pipelines/Pipelines.h"
 #include "quern/Schedule/CPU.h"
 #include "quern/Schedule/CUDA.h"
-#include "quern/Pipelines/Pipelines.h"
 #include "quern/Transforms/Passes.h"
 
 namespace quern {

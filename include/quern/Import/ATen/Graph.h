@@ -48,7 +48,7 @@ public:
                                     llvm::ArrayRef<mlir::NamedAttribute> attrs = {});
   /// What a function of one block computes, copied in.
   llvm::SmallVector<mlir::Value> inlined(mlir::func::FuncOp callee,
-                                          llvm::ArrayRef<mlir::Value> arguments);
+                                         llvm::ArrayRef<mlir::Value> arguments);
 
   /// `into`: the input whose buffer the result is.
   void output(llvm::StringRef name, mlir::Value value, mlir::Value into = {});

@@ -115,9 +115,9 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &tables) {
   if (!kernel)
     return emitOpError("unknown kernel ") << getKernelAttr();
   if (kernel.getNumIns() != getIns().size() || kernel.getNumOuts() != getOuts().size())
-    return emitOpError("expected ") << kernel.getNumIns() << " ins and " << kernel.getNumOuts()
-                                    << " outs, as @" << kernel.getSymName() << ", got "
-                                    << getIns().size() << " and " << getOuts().size();
+    return emitOpError("expected ")
+           << kernel.getNumIns() << " ins and " << kernel.getNumOuts() << " outs, as @"
+           << kernel.getSymName() << ", got " << getIns().size() << " and " << getOuts().size();
   for (size_t i = 0; i + 1 < getShare().size(); i += 2)
     if (!kernel.mayShare(getShare()[i], getShare()[i + 1]))
       return emitOpError("expected share to be among the pairs of @") << kernel.getSymName();
@@ -139,12 +139,13 @@ AliasingValueList LaunchOp::getAliasingValues(OpOperand &operand, const Analysis
 // One-Shot asks this for operands of one op that are the same buffer: exactly the share rule.
 bool LaunchOp::bufferizesToElementwiseAccess(const AnalysisState &, ArrayRef<OpOperand *> ops) {
   unsigned numIns = getIns().size();
-  unsigned first = numIns + getOuts().size() ? getOperation()->getOpOperand(0).getOperandNumber() : 0;
+  unsigned first =
+      numIns + getOuts().size() ? getOperation()->getOpOperand(0).getOperandNumber() : 0;
   for (OpOperand *write : ops)
     if (isDpsInit(write))
       for (OpOperand *read : ops)
-        if (!isDpsInit(read) && !mayShare(write->getOperandNumber() - first - numIns,
-                                          read->getOperandNumber() - first))
+        if (!isDpsInit(read) &&
+            !mayShare(write->getOperandNumber() - first - numIns, read->getOperandNumber() - first))
           return false;
   return true;
 }
