@@ -381,7 +381,33 @@ struct InPlacePass : quern::impl::QuernInplaceBase<InPlacePass> {
       func.emitError("unsupported: quern-inplace of a function that is not one block");
       return signalPassFailure();
     }
+    writePromisedLast(func);
     InPlace(func, func.front()).run();
+  }
+
+private:
+  /// A result that is promised an argument's buffer is written when nobody reads the argument any
+  /// more: its op moves behind the last other reader, where only the return uses it.
+  static void writePromisedLast(func::FuncOp func) {
+    Block &block = func.front();
+    Operation *terminator = block.getTerminator();
+    for (OpOperand &result : terminator->getOpOperands()) {
+      std::optional<unsigned> argument = getResultInto(func, result.getOperandNumber());
+      Operation *op = result.get().getDefiningOp();
+      if (!argument || !op)
+        continue;
+      Operation *last = op;
+      for (Operation *reader : block.getArgument(*argument).getUsers())
+        if (Operation *in = block.findAncestorOpInBlock(*reader);
+            in && in != terminator && last->isBeforeInBlock(in))
+          last = in;
+      bool isFree = llvm::all_of(op->getUsers(), [&](Operation *user) {
+        Operation *in = block.findAncestorOpInBlock(*user);
+        return in && last->isBeforeInBlock(in);
+      });
+      if (last != op && isFree)
+        op->moveAfter(last);
+    }
   }
 };
 

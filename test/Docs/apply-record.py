@@ -62,7 +62,7 @@ def check(source, build):
     refused = subprocess.run([opt], input=functional.replace("f32", "i32"), text=True,
                              capture_output=True)
     assert "softsign_c1: expected self to be of a float dtype, got i32" in refused.stderr
-    assert "quern.softsign" in open(f"{build}/docs/operators.md").read()
+    assert "### softsign" in open(f"{build}/docs/operators.md").read()
     assert "| softsign |" in open(f"{build}/docs/coverage.md").read()
 
 
