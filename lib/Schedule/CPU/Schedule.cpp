@@ -63,14 +63,36 @@ LogicalResult cpu::normalize(kernel::FuncOp kernel) {
   return success();
 }
 
+/// Whether every result is known to have no elements.
+static bool writesNothing(kernel::FuncOp kernel) {
+  return llvm::all_of(kernel.getBody().front().getTerminator()->getOperandTypes(), [](Type type) {
+    return llvm::is_contained(cast<RankedTensorType>(type).getShape(), 0);
+  });
+}
+
+/// A kernel of no units.
+static void scheduleNothing(Emitter &e) {
+  std::string name = e.kernel.getSymName().str();
+  e.beginFunction(name, /*sizesOnly=*/false);
+  for (const char *suffix : {"_range", "_unit_cost"}) {
+    e.beginFunction(name + suffix, /*sizesOnly=*/true);
+    e.endFunction(e.i64(0));
+  }
+}
+
 FailureOr<OwningOpRef<ModuleOp>> quern::scheduleKernel(kernel::FuncOp original,
                                                        const MachineModel &machine,
                                                        const ScheduleOptions &options) {
   OwningOpRef<Operation *> copy = original->clone();
   auto kernel = cast<kernel::FuncOp>(*copy);
+  OwningOpRef<ModuleOp> module = ModuleOp::create(original.getLoc());
+  if (writesNothing(kernel)) {
+    Emitter emitter(kernel, *module, machine, options);
+    scheduleNothing(emitter);
+    return module;
+  }
   if (failed(normalize(kernel)))
     return failure();
-  OwningOpRef<ModuleOp> module = ModuleOp::create(original.getLoc());
   Emitter emitter(kernel, *module, machine, options);
   std::string reason;
   if (options.reference || !scheduleContraction(emitter, reason)) {
