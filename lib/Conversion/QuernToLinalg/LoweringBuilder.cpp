@@ -118,10 +118,51 @@ Value LoweringBuilder::pointwise(ArrayRef<Dim> dims, Type dtype, ValueRange inpu
 
 Value LoweringBuilder::broadcast(ArrayRef<Dim> dims, Type dtype, ValueRange inputs,
                                  ArrayRef<Type> dtypes, Region region) {
+  // An operand with a size that may be 1 or the result's has no map: it is read where it has
+  // elements, by the size that it turns out to have.
+  auto isUndecided = [&](Value v) {
+    SmallVector<Dim> own = LoweringBuilder::dims(v);
+    for (auto [d, whole] : llvm::zip(own, dims.take_back(own.size())))
+      if (!d.isConstant(1) && d != whole)
+        return true;
+    return false;
+  };
+  SmallVector<Value> mapped;
+  SmallVector<Type> mappedDtypes;
   SmallVector<AffineMap> maps;
-  for (Value v : inputs)
+  for (auto [v, type] : llvm::zip(inputs, dtypes)) {
+    if (isUndecided(v))
+      continue;
+    mapped.push_back(v);
+    mappedDtypes.push_back(type);
     maps.push_back(broadcastMap(v, dims));
-  return pointwise(dims, dtype, inputs, dtypes, maps, region);
+  }
+  return pointwise(
+      dims, dtype, mapped, mappedDtypes, maps, [&](ScalarBuilder &s, ArrayRef<Scalar> in) {
+        SmallVector<Scalar> all;
+        for (auto [v, type] : llvm::zip(inputs, dtypes)) {
+          if (!isUndecided(v)) {
+            all.push_back(in.front());
+            in = in.drop_front();
+            continue;
+          }
+          SmallVector<Dim> own = LoweringBuilder::dims(v);
+          unsigned lead = dims.size() - own.size();
+          SmallVector<Value> at;
+          for (auto [i, d] : llvm::enumerate(own)) {
+            Value zero = constantIndex(0), here = index(lead + i);
+            if (d == dims[lead + i]) {
+              at.push_back(here);
+              continue;
+            }
+            Value isOne =
+                arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, dim(d), constantIndex(1));
+            at.push_back(arith::SelectOp::create(b, loc, isOne, zero, here));
+          }
+          all.push_back(extract(v, type, at));
+        }
+        return region(s, all);
+      });
 }
 
 Value LoweringBuilder::reduce(
