@@ -10,6 +10,8 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Transforms/Passes.h"
 #include "quern/Codegen/CUDA/Emitter.h"
+#include "quern/Conversion/HostToLLVM/HostToLLVM.h"
+#include "quern/Conversion/QuernToLinalg/LoweringBuilder.h"
 #include "quern/Dialect/Kernel/IR/Kernel.h"
 #include "quern/Dialect/Quern/IR/Quern.h"
 #include "quern/Pipelines/Pipelines.h"
@@ -18,9 +20,6 @@
 #include "quern/Transforms/Passes.h"
 
 namespace quern {
-
-void registerHostToLLVMPass();
-void registerQuernToLinalgPass();
 
 void registerDialects(mlir::DialectRegistry &registry) {
   registry.insert<QuernDialect, kernel::KernelDialect, mlir::affine::AffineDialect,

@@ -118,6 +118,7 @@ mlir::FailureOr<llvm::SmallVector<mlir::Value>> lowerOp(mlir::Operation *op, Low
 mlir::LogicalResult lowerToLinalg(mlir::Operation *function);
 /// The same for all functions and kernels: `quern-to-linalg`.
 std::unique_ptr<mlir::Pass> createQuernToLinalgPass();
+void registerQuernToLinalgPass();
 
 /// Ops read through ops that only move elements (permutations, broadcasts), which then go. Part of
 /// `lowerToLinalg`.
