@@ -24,3 +24,5 @@ config.substitutions.append(("%python", sys.executable))
 config.substitutions.append(("%llvm_include", config.llvm_include))
 if subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode == 0:
     config.available_features.add("mount-namespace")
+if config.shared_llvm != "ON":
+    config.available_features.add("static-llvm")

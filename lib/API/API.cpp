@@ -11,10 +11,10 @@
 #include "quern/Compiler/Execute.h"
 #include "quern/Import/ATen/Graph.h"
 #include "quern/Import/ONNX/Importer.h"
+#include "quern/Pipelines/Pipelines.h"
 #include "quern/Shape/Dim.h"
 #include "quern/Support/Error.h"
 #include "quern/Support/HostTensor.h"
-#include "quern/Transforms/Passes.h"
 #include "llvm/Support/Path.h"
 
 namespace quern {
@@ -98,10 +98,7 @@ Result<std::string> Model::addGradient(const std::string &function, std::vector<
   mlir::MLIRContext *ctx = impl->ctx.get();
   Diagnosed diagnosed(ctx);
   mlir::PassManager pm(ctx);
-  QuernAutodiffOptions options;
-  options.function = function;
-  options.arguments.assign(wrt.begin(), wrt.end());
-  pm.addPass(createQuernAutodiff(options));
+  buildBackwardPipeline(pm, {function, std::move(wrt)});
   if (failed(pm.run(*impl->module)))
     return diagnosed.take("autodiff");
   return function + "_joint";

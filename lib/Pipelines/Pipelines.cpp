@@ -17,13 +17,27 @@ using namespace mlir;
 
 namespace quern {
 
-void buildHostPipeline(OpPassManager &pm, const PipelineOptions &options) {
-  // What clones code comes before sizes have names.
+/// Calls are inlined, and then sizes get names: what clones code comes first.
+static void addNaming(OpPassManager &pm) {
   pm.addPass(createQuernStripDims());
   pm.addPass(createInlinerPass());
   pm.addPass(createSymbolDCEPass());
-  // Checks are made before anything that removes or moves the ops they belong to.
   pm.addPass(createQuernPropagateShapes());
+}
+
+void buildBackwardPipeline(OpPassManager &pm, const BackwardOptions &options) {
+  addNaming(pm);
+  QuernAutodiffOptions autodiff;
+  autodiff.function = options.function;
+  autodiff.arguments.assign(options.arguments.begin(), options.arguments.end());
+  autodiff.mode = options.mode;
+  pm.addPass(createQuernAutodiff(autodiff));
+  pm.addPass(createQuernSimplify());
+}
+
+void buildHostPipeline(OpPassManager &pm, const PipelineOptions &options) {
+  addNaming(pm);
+  // Checks are made before anything that removes or moves the ops they belong to.
   pm.addNestedPass<func::FuncOp>(createQuernMaterializeGuards());
   pm.addPass(createQuernSimplify());
 
@@ -40,6 +54,15 @@ void buildHostPipeline(OpPassManager &pm, const PipelineOptions &options) {
 
 namespace {
 
+struct BackwardCommandLine : PassPipelineOptions<BackwardCommandLine> {
+  Option<std::string> function{*this, "function",
+                               llvm::cl::desc("the function (the only one if left out)")};
+  ListOption<int64_t> arguments{*this, "arguments",
+                                llvm::cl::desc("numbers of the arguments (all of a float dtype)")};
+  Option<std::string> mode{*this, "mode", llvm::cl::desc("joint or split"),
+                           llvm::cl::init("joint")};
+};
+
 struct CommandLineOptions : PassPipelineOptions<CommandLineOptions> {
   Option<bool> fuse{*this, "fuse", llvm::cl::desc("groups ops into kernels"), llvm::cl::init(true)};
   Option<bool> inplace{*this, "inplace",
@@ -54,6 +77,14 @@ void registerPipelines() {
       "quern-cpu", "from quern ops to a host function with its memory planned, and kernels",
       [](OpPassManager &pm, const CommandLineOptions &options) {
         buildHostPipeline(pm, {options.fuse, options.inplace});
+      });
+  PassPipelineRegistration<BackwardCommandLine>(
+      "quern-backward", "from a function of quern ops to its gradients",
+      [](OpPassManager &pm, const BackwardCommandLine &options) {
+        buildBackwardPipeline(
+            pm, {options.function,
+                 std::vector<int64_t>(options.arguments.begin(), options.arguments.end()),
+                 options.mode});
       });
 }
 

@@ -6,7 +6,7 @@
 //
 // First, still on tensors, results get their destinations: the buffer that a result
 // lives in is traced back through launches and views, and where it is a fresh one that
-// is the argument. One-Shot Bufferize then only checks.
+// is the argument. Bufferisation then has nothing to decide, unless there are regions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -80,6 +80,7 @@ public:
   HostFunction(func::FuncOp func, SymbolTable &symbols) : func(func), symbols(symbols) {}
 
   LogicalResult check();
+  void separate();
   void giveDestinations();
   void moveNames();
 
@@ -125,6 +126,76 @@ LogicalResult HostFunction::check() {
   return success();
 }
 
+/// A destination whose content is needed later, or is not the function's to overwrite, or is read
+/// by the same launch at other indices, is replaced by a fresh buffer: outs are never read.
+void HostFunction::separate() {
+  Block &block = func.front();
+  llvm::DenseMap<Value, int64_t> lastUses;
+  int64_t at = 0;
+  for (Operation &op : block) {
+    ++at;
+    auto launch = dyn_cast<kernel::LaunchOp>(op);
+    for (Value v : launch ? launch.getIns() : op.getOperands())
+      lastUses[v] = at;
+  }
+  struct Buffer {
+    int64_t lastUse;
+    bool owned;
+  };
+  std::vector<Buffer> buffers;
+  llvm::DenseMap<Value, unsigned> bufferOf;
+  auto define = [&](Value v, bool owned) {
+    bufferOf[v] = buffers.size();
+    buffers.push_back({lastUses.lookup(v), owned});
+  };
+  llvm::DenseSet<unsigned> promised;
+  for (unsigned i = 0; i < func.getNumResults(); ++i)
+    if (std::optional<unsigned> argument = getResultInto(func, i))
+      promised.insert(*argument);
+  for (BlockArgument argument : block.getArguments())
+    define(argument,
+           isDonated(func, argument.getArgNumber()) || promised.contains(argument.getArgNumber()));
+  OpBuilder b(func.getContext());
+  at = 0;
+  for (Operation &op : block) {
+    ++at;
+    if (isa<kernel::ViewOp, kernel::RefineOp>(op) && bufferOf.count(op.getOperand(0))) {
+      unsigned buffer = bufferOf[op.getResult(0)] = bufferOf.lookup(op.getOperand(0));
+      buffers[buffer].lastUse = std::max(buffers[buffer].lastUse, lastUses.lookup(op.getResult(0)));
+      continue;
+    }
+    auto launch = dyn_cast<kernel::LaunchOp>(op);
+    if (!launch) {
+      for (Value result : op.getResults())
+        define(result, isa<tensor::EmptyOp>(op));
+      continue;
+    }
+    llvm::SmallDenseSet<unsigned> written;
+    for (OpOperand &out : launch.getOutsMutable()) {
+      unsigned number = out.getOperandNumber() - launch.getIns().size();
+      unsigned buffer = bufferOf.lookup(out.get());
+      bool conflict =
+          !buffers[buffer].owned || buffers[buffer].lastUse > at || !written.insert(buffer).second;
+      for (auto [i, in] : llvm::enumerate(launch.getIns()))
+        conflict |= bufferOf.lookup(in) == buffer && !launch.mayShare(number, i);
+      if (!conflict)
+        continue;
+      b.setInsertionPoint(launch);
+      auto type = cast<RankedTensorType>(out.get().getType());
+      out.set(
+          tensor::EmptyOp::create(b, launch.getLoc(), type, makeSizes(b, launch.getLoc(), type)));
+      define(out.get(), /*owned=*/true);
+      if (isReporting(func))
+        launch.emitRemark() << "out " << number
+                            << " is not written to its destination, whose content is needed";
+    }
+    for (auto [result, out] : llvm::zip(launch->getResults(), launch.getOuts())) {
+      unsigned buffer = bufferOf[result] = bufferOf.lookup(out);
+      buffers[buffer].lastUse = lastUses.lookup(result);
+    }
+  }
+}
+
 /// The value whose buffer holds `root`, and the launch's operand that brought it there.
 std::pair<Value, OpOperand *> rootOf(Value root) {
   OpOperand *use = nullptr;
@@ -141,6 +212,24 @@ std::pair<Value, OpOperand *> rootOf(Value root) {
   return {root, use};
 }
 
+/// Whether `launch` may begin to overwrite the argument: nobody reads its content later, through
+/// views included, nor does the launch itself at other indices than it writes.
+bool mayOverwrite(BlockArgument argument, OpOperand &out) {
+  auto launch = cast<kernel::LaunchOp>(out.getOwner());
+  unsigned number = out.getOperandNumber() - launch.getIns().size();
+  SmallVector<Value> names{argument};
+  while (!names.empty())
+    for (OpOperand &use : names.pop_back_val().getUses()) {
+      Operation *reader = launch->getBlock()->findAncestorOpInBlock(*use.getOwner());
+      if (isa<kernel::ViewOp, kernel::RefineOp>(use.getOwner()))
+        names.push_back(use.getOwner()->getResult(0));
+      else if (!reader || launch->isBeforeInBlock(reader) ||
+               (reader == launch && !launch.mayShare(number, use.getOperandNumber())))
+        return false;
+    }
+  return true;
+}
+
 /// When the result's buffer is a fresh one, puts the destination there. Whether the result is in
 /// the destination.
 bool HostFunction::placeRoot(Value result, BlockArgument destination) {
@@ -148,7 +237,7 @@ bool HostFunction::placeRoot(Value result, BlockArgument destination) {
   if (root == destination)
     return true;
   auto empty = root.getDefiningOp<tensor::EmptyOp>();
-  if (!empty || !use)
+  if (!empty || !use || !mayOverwrite(destination, *use))
     return false;
   OpBuilder b(use->getOwner());
   Value target = destination;
@@ -331,12 +420,18 @@ struct Bufferize : quern::impl::QuernBufferizeBase<Bufferize> {
     ModuleOp module = getOperation();
     SymbolTable symbols(module);
     SmallVector<func::FuncOp> functions(module.getOps<func::FuncOp>());
+    bool isStraight = true;
     for (func::FuncOp func : functions) {
       if (func.isExternal())
         continue;
       HostFunction host(func, symbols);
       if (failed(host.check()))
         return failure();
+      bool straight = true;
+      func.walk([&](Operation *op) { straight &= op == func || !op->getNumRegions(); });
+      isStraight &= straight;
+      if (straight)
+        host.separate();
       host.giveDestinations();
       host.moveNames();
     }
@@ -347,7 +442,10 @@ struct Bufferize : quern::impl::QuernBufferizeBase<Bufferize> {
       return isa<kernel::FuncOp>(op) || op->getParentOfType<kernel::FuncOp>();
     });
     bufferization::BufferizationState state;
-    if (failed(bufferization::runOneShotModuleBufferize(module, options, state)))
+    // One-Shot's analysis is needed only where there are regions: it is quadratic in the length
+    // of a chain of updates in place, and straight-line functions have no conflict left.
+    if (failed(isStraight ? bufferization::bufferizeModuleOp(module, options, state)
+                          : bufferization::runOneShotModuleBufferize(module, options, state)))
       return failure();
     for (func::FuncOp func : functions)
       if (!func.isExternal() && failed(finish(func, symbols)))

@@ -47,7 +47,9 @@ static cl::opt<bool> poison("poison", cl::desc("Fill unwritten memory with NaN b
 static cl::opt<std::string> saveFolder("save", cl::desc("Write outputs to this folder as .npy"),
                                        cl::value_desc("folder"), cl::cat(execution));
 static cl::opt<bool> quiet("quiet", cl::desc("Do not print the outputs"), cl::cat(execution));
-static cl::opt<std::string> onnxTest("onnx-test", cl::desc("Run a test folder of ONNX"),
+static cl::opt<std::string> onnxTest("onnx-test",
+                                     cl::desc("Run a test folder of ONNX, with MODEL: through "
+                                              "this artefact of its model"),
                                      cl::value_desc("folder"), cl::cat(execution));
 static cl::opt<std::string> writeOutputs("write-outputs",
                                          cl::desc("With --onnx-test: write the outputs here"),
@@ -208,31 +210,40 @@ static Error run() {
   return Error::success();
 }
 
+/// A function that runs test data, and what it needs to live.
+static Expected<onnx::Callable> makeCallable(Expected<Loaded> loaded) {
+  if (!loaded)
+    return loaded.takeError();
+  auto device = Device::open(compilation.get().device);
+  if (!device)
+    return device.takeError();
+  Expected<const quern_function *> fn = loaded->pick();
+  if (!fn)
+    return fn.takeError();
+  // In the order in which they are needed.
+  struct State {
+    Loaded model;
+    std::unique_ptr<Device> device;
+    Runner runner;
+    State(Loaded m, std::unique_ptr<Device> d)
+        : model(std::move(m)), device(std::move(d)),
+          runner(int32_t(threads), device->get(), model.runtime) {}
+  };
+  auto state = std::make_shared<State>(std::move(*loaded), std::move(*device));
+  return
+      [state, fn = *fn](std::vector<HostTensor> inputs) { return state->runner.call(*fn, inputs); };
+}
+
+/// Runs the data of a test folder through its own model, or through the artefact given.
 static int runTest() {
+  if (files.size() > 1)
+    return reportError(invalidInput("expected at most one artefact with --onnx-test"));
   auto compileTest = [](const onnx::Model &model) -> Expected<onnx::Callable> {
+    if (!files.empty())
+      return makeCallable(load(files.front()));
     auto ctx = createContext();
     auto module = onnx::importModel(*ctx, model);
-    Expected<Loaded> loaded = compile(std::move(ctx), std::move(module));
-    if (!loaded)
-      return loaded.takeError();
-    auto device = Device::open(compilation.get().device);
-    if (!device)
-      return device.takeError();
-    Expected<const quern_function *> fn = loaded->pick();
-    if (!fn)
-      return fn.takeError();
-    // In the order in which they are needed.
-    struct State {
-      Loaded model;
-      std::unique_ptr<Device> device;
-      Runner runner;
-      State(Loaded m, std::unique_ptr<Device> d)
-          : model(std::move(m)), device(std::move(d)), runner(int32_t(threads), device->get()) {}
-    };
-    auto state = std::make_shared<State>(std::move(*loaded), std::move(*device));
-    return [state, fn = *fn](std::vector<HostTensor> inputs) {
-      return state->runner.call(*fn, inputs);
-    };
+    return makeCallable(compile(std::move(ctx), std::move(module)));
   };
   return onnx::runTestFolderCommand(onnxTest, compileTest, writeOutputs);
 }

@@ -14,6 +14,9 @@
 
 #include "mlir/Pass/PassManager.h"
 
+#include <string>
+#include <vector>
+
 namespace quern {
 
 struct PipelineOptions {
@@ -27,7 +30,20 @@ struct PipelineOptions {
 /// with its memory planned, and kernels.
 void buildHostPipeline(mlir::OpPassManager &pm, const PipelineOptions &options);
 
-/// The pipelines by name: `quern-cpu`.
+struct BackwardOptions {
+  /// The function to differentiate; empty: the only one.
+  std::string function;
+  /// Numbers of its arguments; empty: all of a float dtype.
+  std::vector<int64_t> arguments;
+  /// `joint` or `split`, see quern-autodiff.
+  std::string mode = "joint";
+};
+
+/// From a function of quern ops on tensors to its gradients, still quern ops on tensors:
+/// calls inlined, sizes named, differentiated, simplified.
+void buildBackwardPipeline(mlir::OpPassManager &pm, const BackwardOptions &options);
+
+/// The pipelines by name: `quern-cpu`, `quern-backward`.
 void registerPipelines();
 
 } // namespace quern

@@ -154,7 +154,9 @@ def QuernBufferize : Pass<"quern-bufferize", "::mlir::ModuleOp"> {
     Every result becomes an argument (`quern.out`), unless it is promised to one
     (`quern.into`), and the buffer of the result is that argument's wherever the program allows;
     else a copy kernel moves it there at the end. The names of dims move from the types to
-    the arguments (FunctionAttrs.h). One-Shot Bufferize does the rest, without looking into kernels.
+    the arguments (FunctionAttrs.h). A destination whose content is still needed is replaced by a fresh
+    buffer. Upstream's bufferisation does the rest, without looking into kernels (with its analysis
+    where there are regions).
   }];
   let dependentDialects = ["::quern::kernel::KernelDialect", "::mlir::bufferization::BufferizationDialect",
                            "::mlir::memref::MemRefDialect"];

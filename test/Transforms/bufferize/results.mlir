@@ -44,4 +44,39 @@ func.func @swap(%a: tensor<2xf32>, %b: tensor<2xf32>)
   return %b, %a : tensor<2xf32>, tensor<2xf32>
 }
 
+// A destination whose old content is needed: written elsewhere, with the right result.
+// CHECK-LABEL: func.func @conflict(
+// CHECK: kernel.launch @k_exp ins(%arg0 : memref<2xf32>) outs(%arg1 :
+// CHECK: kernel.launch @k_neg ins(%arg0 : memref<2xf32>) outs(%arg2 :
+// WHY: remark: out 0 is not written to its destination, whose content is needed
+func.func @conflict(%x: tensor<2xf32> {quern.donated}) -> (tensor<2xf32>, tensor<2xf32>) {
+  %0 = quern.exp %x into %x : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+  %1 = quern.neg %x : (tensor<2xf32>) -> tensor<2xf32>
+  return %0, %1 : tensor<2xf32>, tensor<2xf32>
+}
+
+// A promise that the kernel cannot keep, for it reads the argument at other indices: copied at the end.
+// CHECK-LABEL: func.func @product(
+// CHECK: %[[NEW:.*]] = memref.alloc
+// CHECK: kernel.launch @k_mm ins(%arg0, %arg1 :{{.*}} outs(%[[NEW]]
+// CHECK-NEXT: kernel.launch @{{.*}} ins(%[[NEW]] :{{.*}} outs(%arg0 :
+// CHECK-NEXT: return
+func.func @product(%a: tensor<2x2xf32>, %b: tensor<2x2xf32>) -> (tensor<2x2xf32> {quern.into = 0 : i64}) {
+  %0 = quern.mm %a, %b : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+  return %0 : tensor<2x2xf32>
+}
+
+// The same of an argument that is read after the result is computed.
+// CHECK-LABEL: func.func @late(
+// CHECK: %[[NEW:.*]] = memref.alloc
+// CHECK: kernel.launch @{{.*}} ins(%arg0 : memref<2x2xf32>) outs(%[[NEW]]
+// CHECK: kernel.launch @{{.*}} ins(%[[NEW]], %arg0 :{{.*}} outs(%arg1 :
+// CHECK: kernel.launch @{{.*}} ins(%[[NEW]] : memref<2x2xf32>) outs(%arg0
+// CHECK-NEXT: return
+func.func @late(%x: tensor<2x2xf32>) -> (tensor<2x2xf32> {quern.into = 0 : i64}, tensor<2x2xf32>) {
+  %0 = quern.exp %x : (tensor<2x2xf32>) -> tensor<2x2xf32>
+  %1 = quern.mm %0, %x : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+  return %0, %1 : tensor<2x2xf32>, tensor<2x2xf32>
+}
+
 // CHECK: kernel.func @[[COPY]] kind "pointwise" share [0, 0]
