@@ -56,17 +56,8 @@ llvm::Error DiagnosticCollector::take(const llvm::Twine &what) {
   text.clear();
   if (all.empty())
     return llvm::make_error<StatusError>(QUERN_INTERNAL, what + " failed without a reason");
-  // The prefix may stand behind the name of an op; it goes to the front.
-  for (auto [prefix, status] : {std::pair("unsupported: ", QUERN_UNSUPPORTED),
-                                {"invalid: ", QUERN_INVALID},
-                                {"internal: ", QUERN_INTERNAL}}) {
-    size_t at = StringRef(all).split('\n').first.find(prefix);
-    if (at == StringRef::npos)
-      continue;
-    all.erase(at, strlen(prefix));
-    return llvm::make_error<StatusError>(status, all);
-  }
-  return invalidInput(all);
+  auto [status, rest] = splitStatus(all);
+  return llvm::make_error<StatusError>(status, rest);
 }
 
 } // namespace quern

@@ -57,6 +57,14 @@ quern_status takeError(Error error, std::string &message) {
   return status;
 }
 
+std::pair<quern_status, std::string> splitStatus(StringRef text) {
+  StringRef line = text.split('\n').first;
+  for (quern_status status : {QUERN_UNSUPPORTED, QUERN_INVALID, QUERN_INTERNAL})
+    if (size_t at = line.find(prefixOf(status)); at != StringRef::npos)
+      return {status, (text.take_front(at) + text.drop_front(at + prefixOf(status).size())).str()};
+  return {QUERN_INVALID, text.str()};
+}
+
 int reportError(Error error) {
   std::string message;
   quern_status status = takeError(std::move(error), message);

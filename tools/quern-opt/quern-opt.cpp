@@ -8,12 +8,17 @@
 #include "quern/Dialect/Kernel/IR/Kernel.h"
 #include "quern/Dialect/Quern/IR/OpStatus.h"
 #include "quern/Pipelines/Registry.h"
+#include "quern/Support/Error.h"
 
-static llvm::cl::opt<bool> report("quern-report",
-                                  llvm::cl::desc("passes remark what they chose and refused"));
+namespace cl = llvm::cl;
 
-static llvm::cl::opt<bool>
-    printOpStatus("print-op-status", llvm::cl::desc("print what there is of each op, and exit"));
+static cl::OptionCategory category("Quern");
+static cl::opt<bool> report("quern-report", cl::cat(category),
+                            cl::desc("passes remark what they chose and refused"));
+static cl::opt<bool> printOpStatus("print-op-status", cl::cat(category),
+                                   cl::desc("print what there is of each op, and exit"));
+
+static quern_status firstError = QUERN_OK;
 
 int main(int argc, char **argv) {
   // Needs no input, so that it comes before the driver.
@@ -22,13 +27,25 @@ int main(int argc, char **argv) {
       quern::printOpStatus(llvm::outs());
       return 0;
     }
+  // What LLVM's libraries register for themselves is not for users of this tool (--help-hidden).
+  for (auto &entry : cl::getRegisteredOptions())
+    if (!llvm::is_contained(entry.second->Categories, &category))
+      entry.second->setHiddenFlag(cl::Hidden);
   mlir::DialectRegistry registry;
   quern::registerDialects(registry);
   // Options are parsed before a context exists; the dialect carries them to the passes.
-  registry.addExtension(+[](mlir::MLIRContext *, quern::kernel::KernelDialect *dialect) {
+  registry.addExtension(+[](mlir::MLIRContext *ctx, quern::kernel::KernelDialect *dialect) {
     dialect->reporting = report;
+    // The exit code is that of the first error. Dialects are loaded after the driver has its own
+    // handler, which prints.
+    ctx->getDiagEngine().registerHandler([](mlir::Diagnostic &diagnostic) {
+      if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error && firstError == QUERN_OK)
+        firstError = quern::splitStatus(diagnostic.str()).first;
+      return mlir::failure();
+    });
   });
   quern::registerPasses();
-  return mlir::asMainReturnCode(
-      mlir::MlirOptMain(argc, argv, "Quern's optimiser driver\n", registry));
+  if (succeeded(mlir::MlirOptMain(argc, argv, "Quern's optimiser driver\n", registry)))
+    return QUERN_OK;
+  return firstError == QUERN_OK ? QUERN_INVALID : firstError; // no error of an op: a bad file
 }
