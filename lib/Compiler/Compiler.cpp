@@ -224,6 +224,7 @@ struct CompiledModel::Impl {
   }
   std::unique_ptr<JitLibrary> jit;
   std::vector<void *> constants;
+  llvm::StringMap<MemoryPlan> plans;
 };
 
 CompiledModel::CompiledModel(std::unique_ptr<Impl> impl, std::vector<const quern_function *> table)
@@ -235,6 +236,22 @@ const quern_function *CompiledModel::lookup(StringRef name) const {
     if (name == fn->name)
       return fn;
   return nullptr;
+}
+
+const MemoryPlan &CompiledModel::memoryPlan(StringRef name) const { return impl->plans[name]; }
+
+static llvm::StringMap<MemoryPlan> memoryPlans(ModuleOp module) {
+  llvm::StringMap<MemoryPlan> plans;
+  for (auto func : module.getOps<func::FuncOp>()) {
+    auto bytes = [&](StringRef attr) {
+      auto dim = func->getAttrOfType<DimAttr>(attr);
+      return dim ? Dim(dim).str() : std::string();
+    };
+    auto name = func->getAttrOfType<StringAttr>(nameAttrName);
+    plans[name ? name.getValue() : func.getSymName()] = {
+        bytes(functionalBytesAttrName), bytes(unplannedBytesAttrName), bytes(arenaBytesAttrName)};
+  }
+  return plans;
 }
 
 llvm::Expected<std::unique_ptr<CompiledModel>> compileModel(ModuleOp module,
@@ -250,11 +267,12 @@ llvm::Expected<std::unique_ptr<CompiledModel>> compileModel(ModuleOp module,
   if (!kernels)
     return kernels.takeError();
   c.nameFunctions("model");
+  auto impl = std::make_unique<CompiledModel::Impl>();
+  impl->plans = memoryPlans(module);
   llvm::Expected<HostObject> host = c.host();
   if (!host)
     return host.takeError();
 
-  auto impl = std::make_unique<CompiledModel::Impl>();
   auto jit = JitLibrary::create();
   if (!jit)
     return jit.takeError();

@@ -13,6 +13,14 @@ using namespace mlir;
 
 namespace quern {
 
+Dim getBufferBytes(MLIRContext *ctx, ArrayRef<Dim> sizes, Type element, int64_t alignment) {
+  Dim bytes = Dim::constant(ctx, (element.getIntOrFloatBitWidth() + 7) / 8);
+  for (Dim size : sizes)
+    bytes = bytes * size;
+  Dim unit = Dim::constant(ctx, alignment);
+  return Dim::ceilDiv(bytes, unit) * unit;
+}
+
 FailureOr<Facts> getSignatureFacts(func::FuncOp func) {
   Facts facts;
   Attribute attr = func->getAttr(dimRangesAttrName);

@@ -14,6 +14,7 @@
 #include "quern/Dialect/Kernel/IR/Kernel.h"
 #include "quern/Dialect/Quern/IR/FunctionAttrs.h"
 #include "quern/Dialect/Quern/IR/Quern.h"
+#include "quern/Transforms/Dims.h"
 #include "quern/Transforms/Passes.h"
 #include "quern/Transforms/Report.h"
 
@@ -42,7 +43,9 @@ struct Slot {
 
 class InPlace {
 public:
-  InPlace(func::FuncOp func, Block &block) : func(func), block(block) {}
+  InPlace(func::FuncOp func, Block &block)
+      : func(func), block(block), functional(Dim::constant(func.getContext(), 0)),
+        separate(functional) {}
   void run();
 
 private:
@@ -67,6 +70,10 @@ private:
                llvm::DenseSet<unsigned> &taken, std::string &text);
   void visit(StructuredOp op);
   void visit(kernel::LaunchOp op);
+  void count(Value result, bool isNew);
+  void report();
+
+  Dim functional, separate; ///< bytes, see FunctionAttrs.h; null where a size has no name
 };
 
 /// What the result is another view of; null for any other op.
@@ -248,11 +255,38 @@ std::string nameOf(Value destination, ArrayRef<Slot> slots) {
   return "argument " + std::to_string(cast<BlockArgument>(destination).getArgNumber());
 }
 
+/// The bytes of a result, in a buffer of its own or in one that there is.
+void InPlace::count(Value result, bool isNew) {
+  if (returned.contains(result))
+    return;
+  auto type = cast<RankedTensorType>(result.getType());
+  SmallVector<Dim> dims = getDims(type);
+  if (!hasKnownSizes(type) || !functional) {
+    functional = separate = Dim();
+    return;
+  }
+  Dim bytes = getBufferBytes(func.getContext(), dims, type.getElementType());
+  functional = functional + bytes;
+  if (isNew)
+    separate = separate + bytes;
+}
+
+void InPlace::report() {
+  if (!functional)
+    return;
+  func->setAttr(functionalBytesAttrName, functional.getAttr());
+  if (isReporting(func))
+    func.emitRemark() << "buffers of " << separate.str()
+                      << " bytes (each value its own: " << functional.str() << ")";
+}
+
 void InPlace::visit(StructuredOp op) {
   const OpRecord &record = op.getOpRecord();
   if (!op.getDestinations().empty()) {
-    for (auto [result, destination] : llvm::zip(op->getResults(), op.getDestinations()))
+    for (auto [result, destination] : llvm::zip(op->getResults(), op.getDestinations())) {
       define(result, getBuffer(destination));
+      count(result, false);
+    }
     return;
   }
   SmallVector<Slot> slots;
@@ -285,6 +319,7 @@ void InPlace::visit(StructuredOp op) {
   OpBuilder b(op);
   for (auto [result, destination] : llvm::zip(op->getResults(), destinations)) {
     define(result, destination ? getBuffer(destination) : newBuffer(Buffer::Function));
+    count(result, !destination);
     if (!chosen.empty() && !destination) {
       destination = freshDestination(b, op.getLoc(), cast<RankedTensorType>(result.getType()));
       bufferOf[destination] = getBuffer(result);
@@ -312,10 +347,12 @@ void InPlace::visit(kernel::LaunchOp op) {
     auto empty = out.get().getDefiningOp<tensor::EmptyOp>();
     if (!empty) { // bound by the user, or before
       define(result, getBuffer(out.get()));
+      count(result, false);
       continue;
     }
     Value v = choose(op, slots, number, result.getType(), taken, refused);
     define(result, v ? bufferOf.lookup(v) : newBuffer(Buffer::Function));
+    count(result, !v);
     if (!v)
       continue;
     chosen.push_back("out " + std::to_string(number) + " into " + nameOf(v, slots));
@@ -369,6 +406,7 @@ void InPlace::run() {
           define(result, newBuffer(owner));
     }
   }
+  report();
 }
 
 struct InPlacePass : quern::impl::QuernInplaceBase<InPlacePass> {

@@ -18,6 +18,7 @@
 #include "mlir/Interfaces/ViewLikeInterface.h"
 #include "quern/Dialect/Kernel/IR/Kernel.h"
 #include "quern/Dialect/Quern/IR/FunctionAttrs.h"
+#include "quern/Transforms/Dims.h"
 #include "quern/Transforms/Passes.h"
 #include "quern/Transforms/Report.h"
 #include "llvm/ADT/MapVector.h"
@@ -139,27 +140,26 @@ struct PlanMemory : quern::impl::QuernPlanMemoryBase<PlanMemory> {
   /// The bytes of a buffer as an expression; null, after an error, when a size is not one.
   Dim bytesOf(memref::AllocOp alloc) {
     MemRefType type = alloc.getType();
-    Dim bytes = Dim::constant(&getContext(), (type.getElementTypeBitWidth() + 7) / 8);
+    SmallVector<Dim> dims;
     auto sizes = alloc.getDynamicSizes().begin();
     for (int64_t size : type.getShape()) {
       if (!ShapedType::isDynamic(size)) {
-        bytes = bytes * size;
+        dims.push_back(Dim::constant(&getContext(), size));
         continue;
       }
       Value value = *sizes++;
       IntegerAttr constant;
       if (auto dim = value.getDefiningOp<kernel::DimOp>()) {
-        bytes = bytes * Dim(cast<DimAttr>(dim.getDim()));
+        dims.push_back(Dim(cast<DimAttr>(dim.getDim())));
       } else if (matchPattern(value, m_Constant(&constant))) {
-        bytes = bytes * constant.getInt();
+        dims.push_back(Dim::constant(&getContext(), constant.getInt()));
       } else {
         alloc.emitError("unsupported: the size of a buffer is not an expression over the "
                         "function's symbols");
         return {};
       }
     }
-    Dim unit = Dim::constant(&getContext(), alignment);
-    return Dim::ceilDiv(bytes, unit) * unit;
+    return getBufferBytes(&getContext(), dims, type.getElementType(), alignment);
   }
 
   void runOnOperation() override {
@@ -228,8 +228,8 @@ struct PlanMemory : quern::impl::QuernPlanMemoryBase<PlanMemory> {
       starts.push_back(total);
       total = total + entry.second.unit * entry.second.units;
     }
-    func->setAttr("quern.arena_bytes", total.getAttr());
-    func->setAttr("quern.unplanned_bytes", separate.getAttr());
+    func->setAttr(arenaBytesAttrName, total.getAttr());
+    func->setAttr(unplannedBytesAttrName, separate.getAttr());
     if (isReporting(func))
       func.emitRemark() << "arena " << total.str() << " bytes (one buffer each: " << separate.str()
                         << ")";

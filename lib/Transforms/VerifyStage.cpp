@@ -409,7 +409,7 @@ LogicalResult verifyPlanned(func::FuncOp func) {
     }
   }
   Dim arena;
-  if (auto bytes = func->getAttrOfType<DimAttr>("quern.arena_bytes"))
+  if (auto bytes = func->getAttrOfType<DimAttr>(arenaBytesAttrName))
     arena = Dim(bytes);
   Facts facts;
   for (Operation &op : block) {

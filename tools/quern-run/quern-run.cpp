@@ -40,8 +40,10 @@ static cl::opt<unsigned> benchmark("benchmark", cl::ValueOptional,
                                    cl::value_desc("calls"), cl::cat(execution));
 static cl::opt<std::string> profile("profile", cl::desc("Time each kernel: a Chrome trace"),
                                     cl::value_desc("trace.json"), cl::cat(execution));
-static cl::opt<bool> printMemory("print-memory", cl::desc("Print the bytes of the arena"),
-                                 cl::cat(execution));
+static cl::opt<bool>
+    printMemory("print-memory",
+                cl::desc("Print the bytes that a call takes, and took before each step"),
+                cl::cat(execution));
 static cl::opt<bool> poison("poison", cl::desc("Fill unwritten memory with NaN before the call"),
                             cl::cat(execution));
 static cl::opt<std::string> saveFolder("save", cl::desc("Write outputs to this folder as .npy"),
@@ -124,6 +126,19 @@ static void print(raw_ostream &os, const quern_tensor_info &info, const HostTens
   os << (t.numElements() > most ? ", …\n" : "\n");
 }
 
+static void printPlan(raw_ostream &os, const Loaded &loaded, const quern_function &fn,
+                      int64_t arena) {
+  os << "arena: " << arena << " bytes\n";
+  if (!loaded.compiled) // an artefact does not carry the rest
+    return;
+  const MemoryPlan &plan = loaded.compiled->memoryPlan(fn.name);
+  for (auto [what, bytes] : {std::pair("each value in a buffer of its own", plan.functional),
+                             {"after in-place", plan.unplanned},
+                             {"planned", plan.arena}})
+    if (!bytes.empty())
+      os << what << ": " << bytes << " bytes\n";
+}
+
 static Error time(Runner &runner, const quern_function &fn, ArrayRef<HostTensor> inputs,
                   MutableArrayRef<HostTensor> outputs) {
   unsigned calls = benchmark ? benchmark : 100;
@@ -183,7 +198,7 @@ static Error run() {
   if (!outputs)
     return outputs.takeError();
   if (printMemory)
-    outs() << "arena: " << arena << " bytes\n";
+    printPlan(outs(), *loaded, fn, arena);
   if (Error error = runner.call(fn, inputs, *outputs))
     return error;
   for (int32_t o = 0; o < fn.num_outputs; ++o) {

@@ -66,6 +66,14 @@ enum class Stage : uint8_t {
   Cuda, ///< CUDA C++ of every kernel
 };
 
+/// Bytes of the buffers that a call needs for itself, as expressions over the names of the
+/// function's sizes.
+struct MemoryPlan {
+  std::string functional; ///< each value in a buffer of its own; empty without in-place
+  std::string unplanned;  ///< after in-place, each buffer in memory of its own
+  std::string arena;      ///< what a call takes
+};
+
 /// Functions compiled into this process. They live as long as this object; contexts
 /// that called one on a device are destroyed first, or told (quern_context_release).
 class CompiledModel {
@@ -77,6 +85,8 @@ public:
   llvm::ArrayRef<const quern_function *> functions() const { return table; }
   /// By its name in the model; null when there is none.
   const quern_function *lookup(llvm::StringRef name) const;
+  /// What was planned for a function of this name.
+  const MemoryPlan &memoryPlan(llvm::StringRef name) const;
 
   struct Impl;
   explicit CompiledModel(std::unique_ptr<Impl> impl, std::vector<const quern_function *> table);

@@ -22,6 +22,10 @@ namespace quern {
 /// The attribute of a function that gives ranges of symbols.
 inline constexpr llvm::StringLiteral dimRangesAttrName = "quern.dims";
 
+/// The bytes that a buffer of these sizes takes, rounded up to the alignment.
+Dim getBufferBytes(mlir::MLIRContext *ctx, llvm::ArrayRef<Dim> sizes, mlir::Type element,
+                   int64_t alignment = 64);
+
 /// The ranges that the function promises; an attribute of another form is an error.
 mlir::FailureOr<Facts> getSignatureFacts(mlir::func::FuncOp func);
 

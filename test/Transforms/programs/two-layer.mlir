@@ -38,7 +38,7 @@
 // BEFORE-LABEL: func.func @two_layer_joint
 // BEFORE-SAME: quern.unplanned_bytes = #quern.dim<1312000>
 // AFTER-LABEL: func.func @two_layer_joint
-// AFTER-SAME: quern.arena_bytes = #quern.dim<196608>
+// AFTER-SAME: quern.arena_bytes = #quern.dim<196608>, quern.functional_bytes = #quern.dim<1312000>
 // FUSED-LABEL: func.func @two_layer_joint
 // FUSED-SAME: quern.arena_bytes = #quern.dim<131072>
 // FUSED-COUNT-9: kernel.launch

@@ -52,6 +52,15 @@ inline constexpr llvm::StringLiteral dimsAttrName = "quern.dims";
 /// On the function: the names of its results, in order.
 inline constexpr llvm::StringLiteral resultNamesAttrName = "quern.result_names";
 
+// Bytes of the buffers that a call needs for itself, as `#quern.dim<…>`.
+
+/// On the function: each value that is not returned has a buffer of its own (before in-place).
+inline constexpr llvm::StringLiteral functionalBytesAttrName = "quern.functional_bytes";
+/// On the function: each buffer that is left has memory of its own (before the plan).
+inline constexpr llvm::StringLiteral unplannedBytesAttrName = "quern.unplanned_bytes";
+/// On the function: the arena.
+inline constexpr llvm::StringLiteral arenaBytesAttrName = "quern.arena_bytes";
+
 inline bool isDonated(mlir::FunctionOpInterface func, unsigned argument) {
   return bool(func.getArgAttr(argument, donatedAttrName));
 }
