@@ -8,6 +8,7 @@
 #include "quern/Support/Error.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/Support/FileSystem.h"
 #include <zlib.h>
 
 using namespace llvm;
@@ -31,13 +32,10 @@ static Expected<std::string> readGzip(StringRef path) {
   return text;
 }
 
-Expected<Digits> readDigits(StringRef path) {
-  Expected<std::string> text = readGzip(path);
-  if (!text)
-    return text.takeError();
+static Expected<Digits> parseDigits(StringRef text, StringRef path) {
   Digits digits;
   SmallVector<StringRef> lines;
-  StringRef(*text).split(lines, '\n', -1, /*KeepEmpty=*/false);
+  text.split(lines, '\n', -1, /*KeepEmpty=*/false);
   for (auto [row, line] : enumerate(lines)) {
     SmallVector<StringRef> fields;
     line.trim().split(fields, ',');
@@ -54,6 +52,21 @@ Expected<Digits> readDigits(StringRef path) {
       return invalidInput(path + ":" + Twine(row + 1) + ": expected 64 pixels and a label");
   }
   return digits;
+}
+
+static constexpr struct {
+  const char *name, *text;
+} embedded[] = {
+#include "EmbeddedDigits.inc"
+};
+
+Expected<Digits> readDigits(StringRef path) {
+  if (!sys::fs::exists(path))
+    return parseDigits(embedded[0].text, embedded[0].name);
+  Expected<std::string> text = readGzip(path);
+  if (!text)
+    return text.takeError();
+  return parseDigits(*text, path);
 }
 
 } // namespace quern::conformance

@@ -18,7 +18,8 @@ struct Digits {
   std::vector<int64_t> labels;
 };
 
-/// Reads digits.csv.gz: lines of 64 numbers from 0 to 16, then the label.
+/// Reads digits.csv.gz: lines of 64 numbers from 0 to 16, then the label. Where there is no such
+/// file: the digits that this program carries.
 llvm::Expected<Digits> readDigits(llvm::StringRef path);
 
 } // namespace quern::conformance
