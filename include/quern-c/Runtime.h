@@ -117,6 +117,8 @@ typedef struct quern_function {
   const quern_constant *constants;
   const quern_kernel *kernels;
   const quern_image *images;
+  /// What its code needs of the CPU: the bits of CpuFeatures.def.
+  uint64_t cpu_features;
   /// For each input: 1 when its buffer is donated (the call may overwrite it).
   const uint8_t *donated;
   /// For each output: the input whose buffer it always is (a contract of the

@@ -65,7 +65,10 @@ void parseToolOptions(int argc, char **argv, StringRef overview) {
   std::string errors;
   raw_string_ostream os(errors);
   if (!cl::ParseCommandLineOptions(argc, argv, overview, &os)) {
-    errs() << "error: invalid: " << errors;
+    // What is wrong with a value has been said already, by the option itself.
+    StringRef text = StringRef(errors).trim();
+    errs() << "error: invalid: " << (text.empty() ? "value of an option, see --help" : text)
+           << "\n";
     std::exit(QUERN_INVALID);
   }
 }

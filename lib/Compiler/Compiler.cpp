@@ -165,6 +165,7 @@ public:
   llvm::Expected<HostObject> host(CodegenOptions::Emit emit = CodegenOptions::Emit::Object) {
     HostToLLVMOptions hostOptions;
     hostOptions.device = settings.device;
+    hostOptions.cpuFeatures = settings.target.featureBits();
     hostOptions.images = std::move(images);
     FailureOr<std::vector<HostConstant>> constants = convertHostToLLVM(module, hostOptions);
     if (failed(constants))

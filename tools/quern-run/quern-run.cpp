@@ -35,9 +35,25 @@ static cl::list<std::string> dims("dim", cl::desc("Size of a free dim of random 
                                   cl::value_desc("B=4"), cl::CommaSeparated, cl::cat(execution));
 static cl::opt<unsigned> threads("threads", cl::desc("Threads of a call (0: one for each core)"),
                                  cl::init(0), cl::cat(execution));
-static cl::opt<unsigned> benchmark("benchmark", cl::ValueOptional,
-                                   cl::desc("Time this many calls (100) and print the median"),
-                                   cl::value_desc("calls"), cl::cat(execution));
+
+namespace {
+/// A number of calls that may be left out.
+struct CallsParser : cl::parser<unsigned> {
+  using parser::parser;
+  bool parse(cl::Option &option, StringRef name, StringRef text, unsigned &calls) {
+    calls = 100;
+    if (text.empty())
+      return false;
+    return parser::parse(option, name, text, calls) ||
+           (calls == 0 && option.error("expected at least one call"));
+  }
+};
+} // namespace
+
+static cl::opt<unsigned, false, CallsParser>
+    benchmark("benchmark", cl::ValueOptional,
+              cl::desc("Time this many calls (100) and print the median"), cl::value_desc("calls"),
+              cl::cat(execution));
 static cl::opt<std::string> profile("profile", cl::desc("Time each kernel: a Chrome trace"),
                                     cl::value_desc("trace.json"), cl::cat(execution));
 static cl::opt<bool>
@@ -141,7 +157,7 @@ static void printPlan(raw_ostream &os, const Loaded &loaded, const quern_functio
 
 static Error time(Runner &runner, const quern_function &fn, ArrayRef<HostTensor> inputs,
                   MutableArrayRef<HostTensor> outputs) {
-  unsigned calls = benchmark ? benchmark : 100;
+  unsigned calls = benchmark;
   std::vector<double> ms;
   // Donated inputs change from call to call, as in a loop of training steps.
   for (unsigned i = 0; i < calls + 1; ++i) {

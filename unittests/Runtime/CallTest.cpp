@@ -38,6 +38,15 @@ protected:
   }
 };
 
+TEST_F(Call, CodeForAnotherCpu) {
+  fn.cpu_features = uint64_t(1) << 34; // xop: of AMD's CPUs until 2017
+  Tensor x(in, {2, 4}), y(out, {2, 4});
+  EXPECT_EQ(call(x, y), QUERN_UNSUPPORTED);
+  EXPECT_STREQ(quern_context_error(ctx),
+               "unsupported: 'f' was compiled for another CPU; this one lacks xop");
+  EXPECT_EQ(out[0], -7.0f);
+}
+
 TEST_F(Call, Runs) {
   EXPECT_EQ(call({in, {3, 4}}, {out, {3, 4}}), QUERN_OK) << quern_context_error(ctx);
   EXPECT_EQ(std::vector<float>(out.begin(), out.begin() + 5), (std::vector<float>{3, 5, 7, 9, 3}));

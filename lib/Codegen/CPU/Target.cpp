@@ -87,6 +87,18 @@ bool CpuTarget::has(StringRef feature) const {
   return subtarget(triple, cpu, features)->checkFeatures(("+" + feature).str());
 }
 
+uint64_t CpuTarget::featureBits() const {
+  uint64_t bits = 0;
+  auto info = subtarget(triple, cpu, features);
+#define QUERN_CPU_FEATURE(number, name, leaf, subleaf, reg, bit, state)                            \
+  if (info->checkFeatures("+" name))                                                               \
+    bits |= uint64_t(1) << (number);
+  if (Triple(triple).isX86()) {
+#include "quern-c/CpuFeatures.def"
+  }
+  return bits;
+}
+
 unsigned CpuTarget::vectorBits() const {
   auto info = subtarget(triple, cpu, features);
   return info->checkFeatures("+avx512f") ? 512 : info->checkFeatures("+avx") ? 256 : 128;

@@ -107,7 +107,8 @@ public:
          tables.i32(outputs.size()), tables.i32(constantTable.size()), tables.i32(kernels.size()),
          tables.i32(images.size()), tables.array(inputs), tables.array(outputs),
          tables.array(constantTable), kernels.empty() ? tables.null() : tables.address(kernelArray),
-         tables.array(images), tables.array(donated), tables.array(aliases),
+         tables.array(images), tables.i64(options.cpuFeatures), tables.array(donated),
+         tables.array(aliases),
          tables.i32(numFree(signature->inputs)), tables.i32(numFree(signature->outputs)),
          tables.address(symbol + "_prepare"), tables.address(symbol + "_run")});
     func.erase();

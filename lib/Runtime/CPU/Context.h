@@ -47,6 +47,7 @@ struct quern_context {
   quern::rt::Text error;
   quern::rt::Pool pool;
   quern::rt::Block arena, scratch;
+  uint64_t cpuFeatures = 0;
   int64_t peak = 0;
   bool poison = false;
   quern_profile_fn profile = nullptr;

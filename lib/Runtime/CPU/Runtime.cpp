@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Builtins.h"
+#include "CpuFeatures.h"
 #include "Device.h"
 
 #include <unistd.h>
@@ -41,6 +42,7 @@ quern_context *quern_context_create(int32_t threads) {
   memcpy(memory, &fresh, sizeof(fresh));
   if (threads <= 0)
     threads = countCores();
+  ctx->cpuFeatures = detectCpuFeatures();
   ctx->pool.init(threads < 256 ? threads : 256);
   return ctx;
 }
@@ -100,6 +102,16 @@ struct Sizes {
 
 } // namespace
 
+static quern_status lacksFeatures(quern_context *ctx, const quern_function *fn, uint64_t lacking) {
+  ((ctx->error.clear() << "unsupported: ").quoted(fn->name))
+      << " was compiled for another CPU; this one lacks";
+#define QUERN_CPU_FEATURE(number, name, leaf, subleaf, reg, bit, state)                            \
+  if (lacking >> (number) & 1)                                                                     \
+    ctx->error << " " name;
+#include "quern-c/CpuFeatures.def"
+  return QUERN_UNSUPPORTED;
+}
+
 // Checks the inputs and asks `prepare`. Writes no tensor.
 static quern_status prepare(quern_context *ctx, const quern_function *fn,
                             const DLTensor *const *inputs, Sizes &sizes) {
@@ -111,6 +123,8 @@ static quern_status prepare(quern_context *ctx, const quern_function *fn,
                          << ", got ")
                << int64_t(fn->abi_version),
            QUERN_INVALID;
+  if (uint64_t lacking = fn->cpu_features & ~ctx->cpuFeatures)
+    return lacksFeatures(ctx, fn, lacking);
   if (fn->num_inputs > 0 && !inputs)
     return (invalid(ctx) << "expected the inputs of ").quoted(fn->name) << ", got null",
            QUERN_INVALID;

@@ -38,6 +38,8 @@ struct CpuTarget {
 
   /// Whether the CPU has an LLVM feature: `avx2`, `fma`, `avx512f`, `avx512bf16`.
   bool has(llvm::StringRef feature) const;
+  /// All that it has of quern-c/CpuFeatures.def.
+  uint64_t featureBits() const;
   /// Widest vector register in bits that is worth using: 512, 256, 128.
   unsigned vectorBits() const;
   /// One line for keys and reports: triple, CPU and features.

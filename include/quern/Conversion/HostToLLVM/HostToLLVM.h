@@ -51,6 +51,8 @@ struct HostToLLVMOptions {
   /// its symbol, by which the device looks it up.
   bool device = false;
   std::vector<DeviceImage> images;
+  /// What host code and kernels need of the CPU: the bits of quern-c/CpuFeatures.def.
+  uint64_t cpuFeatures = 0;
 };
 
 /// A constant that the tables refer to and another object defines.
