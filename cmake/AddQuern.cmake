@@ -176,6 +176,9 @@ function(quern_tool name)
   endif()
   add_dependencies(${name} QuernTablegen)
   target_link_libraries(${name} PRIVATE ${ARG_LINK} QuernMLIR)
+  if(QUERN_SANITIZE)
+    target_sources(${name} PRIVATE ${CMAKE_SOURCE_DIR}/cmake/Sanitizers.cpp)
+  endif()
 endfunction()
 
 # quern_unittest(NAME [SOURCES file...] [LINK lib...]): a GoogleTest program, run by lit.

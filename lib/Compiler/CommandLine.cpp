@@ -58,6 +58,11 @@ CompileOptions CompileCommandLine::get() const {
   return options;
 }
 
+ReplacedOption::ReplacedOption(StringRef name) {
+  if (cl::Option *option = cl::getRegisteredOptions().lookup(name))
+    option->removeArgument();
+}
+
 void parseToolOptions(int argc, char **argv, StringRef overview) {
   cl::SetVersionPrinter([](raw_ostream &os) {
     os << "Quern " << QUERN_VERSION << " (LLVM " << LLVM_VERSION_STRING << ")\n";

@@ -15,6 +15,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
+#include "quern/Compiler/CommandLine.h"
 #include "quern/Compiler/Compiler.h"
 #include "quern/Compiler/Execute.h"
 #include "quern/Import/ATen/Graph.h"
@@ -35,6 +36,7 @@ using aten::Scalar;
 static cl::OptionCategory category("Options");
 static cl::opt<std::string> filter("filter", cl::desc("Only benchmarks whose name matches"),
                                    cl::value_desc("regex"), cl::cat(category));
+static ReplacedOption librariesThreads("threads");
 static cl::opt<int> threads("threads", cl::desc("Threads (default: 1)"), cl::init(1),
                             cl::cat(category));
 static cl::opt<std::string> jsonFile("json", cl::desc("Write the results to this file"),

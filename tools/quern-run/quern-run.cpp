@@ -33,6 +33,7 @@ static cl::opt<uint64_t> seed("random-inputs", cl::desc("Make inputs from this s
                               cl::value_desc("seed"), cl::cat(execution));
 static cl::list<std::string> dims("dim", cl::desc("Size of a free dim of random inputs"),
                                   cl::value_desc("B=4"), cl::CommaSeparated, cl::cat(execution));
+static ReplacedOption librariesThreads("threads");
 static cl::opt<unsigned> threads("threads", cl::desc("Threads of a call (0: one for each core)"),
                                  cl::init(0), cl::cat(execution));
 

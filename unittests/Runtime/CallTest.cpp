@@ -11,8 +11,8 @@
 
 using namespace fake;
 
-// Memory that is not there is an answer, not a fault, under the sanitizers too.
-extern "C" const char *__asan_default_options() { return "allocator_may_return_null=1"; }
+// Memory that is not there is an answer, not a fault, under the sanitizers too (for asan:
+// cmake/Sanitizers.cpp).
 extern "C" const char *__tsan_default_options() { return "allocator_may_return_null=1"; }
 
 namespace {

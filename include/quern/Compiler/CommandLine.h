@@ -31,6 +31,12 @@ private:
   llvm::cl::opt<std::string> dumpAfter;
 };
 
+/// Makes room for a tool's own option of this name: the shared LLVM registers the options of all
+/// its libraries. A static object in front of the option.
+struct ReplacedOption {
+  explicit ReplacedOption(llvm::StringRef name);
+};
+
 /// Parses the command line: LLVM's and MLIR's own options stay hidden, `--version`
 /// prints Quern's. Exits with 3 for an option that does not exist.
 void parseToolOptions(int argc, char **argv, llvm::StringRef overview);
