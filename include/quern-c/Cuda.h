@@ -32,13 +32,13 @@ int32_t quern_cuda_architecture(const quern_device *device);
 
 /// How the emulated device runs.
 typedef struct quern_cuda_emulated_options {
-  /// 1: judge races, bounds, initialisation, alignment, overflow. 0: numbers only,
-  /// about ten times faster on matrix products.
+  /// 1: judge races, bounds, initialisation, alignment, overflow; of a launch the
+  /// first 16 million reads, in random order, and all writes. 0: numbers only.
   int32_t checked;
   /// Order of blocks and threads.
   uint64_t seed;
-  /// Where compiled kernels are kept; null: $QUERN_CACHE_DIR, else the system's
-  /// folder for temporary files.
+  /// Where compiled kernels are kept; null: $QUERN_CACHE_DIR (nowhere when it is empty),
+  /// without that variable the system's folder for temporary files.
   const char *cache_dir;
 } quern_cuda_emulated_options;
 

@@ -6,7 +6,6 @@
 
 #include "quern/Compiler/Execute.h"
 
-#include "quern-c/Cuda.h"
 #include "quern/Support/Error.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
@@ -45,19 +44,37 @@ Expected<std::unique_ptr<Device>> Device::open(DeviceKind kind) {
     }
     // Never closed: its kernels may have been used by other devices.
     void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    auto open = library ? reinterpret_cast<decltype(&quern_cuda_emulated_open)>(
-                              dlsym(library, "quern_cuda_emulated_open"))
-                        : nullptr;
-    auto close = open ? reinterpret_cast<decltype(&quern_cuda_emulated_close)>(
-                            dlsym(library, "quern_cuda_emulated_close"))
-                      : nullptr;
-    if (!close)
+    decltype(&quern_cuda_emulated_open) open = nullptr;
+    decltype(&quern_cuda_emulated_close) close = nullptr;
+    auto find = [&](auto &function, const char *name) {
+      if (library)
+        function = reinterpret_cast<std::decay_t<decltype(function)>>(dlsym(library, name));
+    };
+    find(open, "quern_cuda_emulated_open");
+    find(close, "quern_cuda_emulated_close");
+    find(device->compile, "quern_cuda_emulated_compile");
+    if (!open || !close || !device->compile)
       return unsupported("no emulated CUDA device: " + Twine(dlerror()));
     if (open(nullptr, &device->table))
       return runtimeError("the emulated CUDA device cannot be opened");
     device->close = close;
   }
   return std::move(device);
+}
+
+Error Device::prepare(ArrayRef<const quern_function *> functions) {
+  if (!compile)
+    return Error::success();
+  for (const quern_function *function : functions)
+    for (int32_t i = 0; i < function->num_images; ++i) {
+      void *module = nullptr; // what cannot be loaded is reported by its launch
+      table.load(table.self, &function->images[i], &module);
+    }
+  if (quern_status status = compile(&table)) {
+    StringRef text(table.error(table.self));
+    return make_error<StatusError>(status, text);
+  }
+  return Error::success();
 }
 
 Device::~Device() {

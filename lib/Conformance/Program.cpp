@@ -32,6 +32,8 @@ Expected<std::unique_ptr<Program>> Program::compile(mlir::ModuleOp module, Targe
   Expected<std::unique_ptr<CompiledModel>> model = compileModel(module, options);
   if (!model)
     return model.takeError();
+  if (Error error = (*device)->prepare((*model)->functions()))
+    return std::move(error);
   return std::unique_ptr<Program>(new Program(std::move(*device), std::move(*model), threads));
 }
 

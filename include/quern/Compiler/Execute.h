@@ -6,7 +6,7 @@
 #ifndef QUERN_COMPILER_EXECUTE_H
 #define QUERN_COMPILER_EXECUTE_H
 
-#include "quern-c/Runtime.h"
+#include "quern-c/Cuda.h"
 #include "quern/Compiler/DeviceKind.h"
 #include "quern/Support/HostTensor.h"
 #include "llvm/Support/Error.h"
@@ -42,12 +42,16 @@ public:
   Device(const Device &) = delete;
   /// Null for the CPU.
   const quern_device *get() const { return kind == DeviceKind::CPU ? nullptr : &table; }
+  /// The emulated device compiles the code of all of these in one go; without this, that of each
+  /// at its first call. Others have nothing to do.
+  llvm::Error prepare(llvm::ArrayRef<const quern_function *> functions);
 
 private:
   Device() = default;
   DeviceKind kind = DeviceKind::CPU;
   quern_device table = {};
-  void (*close)(quern_device *) = nullptr;
+  decltype(&quern_cuda_close) close = nullptr;
+  decltype(&quern_cuda_emulated_compile) compile = nullptr;
 };
 
 /// A context, and calls with tensors that are allocated as needed.

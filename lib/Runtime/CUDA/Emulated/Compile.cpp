@@ -16,6 +16,7 @@
 #include <cstring>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <filesystem>
 #include <spawn.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -170,13 +171,23 @@ const Kernel *Text::find(const char *name) const {
 Compiler::Compiler(bool checked, std::string dir) : checked(checked), cacheDir(std::move(dir)) {
   if (!cacheDir.empty())
     return;
-  if (const char *cache = std::getenv("QUERN_CACHE_DIR")) {
+  const char *cache = std::getenv("QUERN_CACHE_DIR"), *tmp = std::getenv("TMPDIR");
+  std::string folder = std::string(tmp ? tmp : "/tmp") + "/quern-";
+  if (!cache) {
+    cacheDir = folder + std::to_string(getuid()) + "/cuda-emulated";
+  } else if (*cache) {
     cacheDir = std::string(cache) + "/cuda-emulated";
-    return;
+  } else { // nothing is kept
+    folder += "XXXXXX";
+    isTemporary = mkdtemp(folder.data()) != nullptr;
+    cacheDir = folder;
   }
-  const char *tmp = std::getenv("TMPDIR");
-  cacheDir =
-      std::string(tmp ? tmp : "/tmp") + "/quern-" + std::to_string(getuid()) + "/cuda-emulated";
+}
+
+Compiler::~Compiler() {
+  std::error_code ignored;
+  if (isTemporary)
+    std::filesystem::remove_all(cacheDir, ignored);
 }
 
 std::vector<std::string> Compiler::command() const {
@@ -261,8 +272,8 @@ Text *Compiler::add(std::string source) {
   return text.get();
 }
 
-const Unit *Compiler::attach(const std::string &path) {
-  const Unit *&unit = attached[path];
+Unit *Compiler::attach(const std::string &path) {
+  Unit *&unit = attached[path];
   if (!unit)
     if (void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL))
       if (auto attachUnit =
@@ -322,7 +333,7 @@ std::string Compiler::compileUnits(const std::vector<std::vector<Text *>> &units
     bool compiled = job.child > 0 && succeeded(job.child);
     std::string library = includeDir + "/units/" + job.name;
     if (compiled && !std::rename((job.stem + ".so").c_str(), library.c_str())) {
-      const Unit *unit = attach(library);
+      Unit *unit = attach(library);
       for (Text *text : *job.texts) {
         text->unit = unit;
         if (!unit)

@@ -24,7 +24,7 @@ namespace quern::emulator {
 /// One text. Compiled when `unit` is set; refused by the compiler when `error` is.
 struct Text {
   std::string hash, source;
-  const Unit *unit = nullptr;
+  Unit *unit = nullptr;
   std::string error;
 
   /// Null: the text has no kernel of that name.
@@ -33,9 +33,11 @@ struct Text {
 
 class Compiler {
 public:
-  /// `checked`: with access checks. `cacheDir` "": $QUERN_CACHE_DIR/cuda-emulated,
-  /// else a folder for this user under $TMPDIR or /tmp.
+  /// `checked`: with access checks. `cacheDir` "": $QUERN_CACHE_DIR/cuda-emulated, when that is
+  /// not set a folder for this user under $TMPDIR or /tmp, when it is empty one that goes with
+  /// the compiler.
   Compiler(bool checked, std::string cacheDir);
+  ~Compiler();
 
   /// The text, once for equal texts. Does not compile.
   Text *add(std::string source);
@@ -49,14 +51,14 @@ private:
   /// The command's start: compiler and flags.
   std::vector<std::string> command() const;
   bool loadCached(Text &text);
-  const Unit *attach(const std::string &path);
+  Unit *attach(const std::string &path);
   std::string compileUnits(const std::vector<std::vector<Text *>> &units);
 
   bool checked;
   std::string cacheDir, compiler, includeDir, support, version, error;
-  bool prepared = false;
+  bool prepared = false, isTemporary = false;
   std::map<std::string, std::unique_ptr<Text>> texts; ///< by hash
-  std::map<std::string, const Unit *> attached;       ///< by path
+  std::map<std::string, Unit *> attached;             ///< by path
   std::vector<Text *> pending;
 };
 

@@ -81,6 +81,9 @@ namespace quern::emulator {
 namespace {
 
 constexpr unsigned maxThreads = 1024;
+/// Reads of a launch that are judged. Blocks run in random order, so a launch that has more has
+/// shown by then what its threads do; all writes are judged.
+constexpr uint64_t maxReads = 1 << 24;
 // Not a multiple of the page size, so that stacks fall into different cache sets.
 constexpr size_t stackBytes = (64 << 10) + 320;
 
@@ -110,7 +113,7 @@ struct Grid {
   std::vector<char *> freeStacks;
   char *stacks = reserve(stackBytes * maxThreads);
   void *schedulerStack = nullptr;
-  uint64_t random = 1;
+  uint64_t random = 1, readsLeft = 0;
   std::string error;
 
   unsigned randomBelow(unsigned bound) {
@@ -264,6 +267,13 @@ bool Grid::shuffleLanes(Op op, unsigned mask, Operand **lanes) {
 void hookAccess(const void *p, unsigned long bytes, Access kind, void *pc) {
   if (!grid.current || !bytes || !grid.launch.unit->checked || grid.onStack(p))
     return;
+  if (kind == Access::Read) {
+    if (!grid.readsLeft) {
+      grid.launch.unit->skipsReads = true;
+      return;
+    }
+    --grid.readsLeft;
+  }
   unsigned thread = grid.current->thread;
   Accessor who{grid.interval, static_cast<uint16_t>(thread), grid.warpStep[thread / 32]};
   // Not destroyed when the fibre is abandoned, so it must not be the fibre's own.
@@ -351,7 +361,8 @@ std::string runGrid(Memory &memory, const Launch &launch) {
     return "kernel " + std::string(launch.kernel->name) + ": cannot launch " +
            std::to_string(launch.blocks) + " blocks of " + std::to_string(launch.threads) +
            " threads with " + std::to_string(launch.sharedBytes) + " bytes of shared memory";
-  const Unit &unit = *launch.unit;
+  Unit &unit = *launch.unit;
+  unit.skipsReads = false, grid.readsLeft = maxReads;
   unit.blockDim->x = launch.threads, unit.gridDim->x = launch.blocks;
   grid.random = launch.seed * 2 + 0x9e3779b97f4a7c15;
   memory.beginLaunch(unit.sharedBegin, unit.sharedEnd, launch.sharedBytes, grid.interval + 1);

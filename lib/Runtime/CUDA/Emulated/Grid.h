@@ -25,7 +25,7 @@ class Memory;
 const Hooks &gridHooks();
 
 struct Launch {
-  const Unit *unit;
+  Unit *unit;
   const Kernel *kernel;
   int64_t blocks;
   int threads; ///< of a block

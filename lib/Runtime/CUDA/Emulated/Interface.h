@@ -74,6 +74,7 @@ struct Unit {
   dim3 *blockDim, *gridDim;
   char *sharedBegin, *sharedEnd; ///< the `__shared__` variables of all its kernels
   bool checked;                  ///< its accesses are reported
+  bool skipsReads;               ///< but no reads any more
 };
 
 } // namespace quern::emulator

@@ -38,7 +38,10 @@ static inline void typed(void *p, size_t bytes, Access kind, void *pc) {
 }
 
 #define CALLBACKS(bytes)                                                                           \
-  void __tsan_read##bytes(void *p) { typed(p, bytes, Access::Read, PC); }                          \
+  void __tsan_read##bytes(void *p) {                                                               \
+    if (!unit.skipsReads)                                                                          \
+      typed(p, bytes, Access::Read, PC);                                                           \
+  }                                                                                                \
   void __tsan_write##bytes(void *p) { typed(p, bytes, Access::Write, PC); }                        \
   void __tsan_unaligned_read##bytes(void *p) { hooks.access(p, bytes, Access::Read, PC); }         \
   void __tsan_unaligned_write##bytes(void *p) { hooks.access(p, bytes, Access::Write, PC); }
