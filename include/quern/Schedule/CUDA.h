@@ -34,8 +34,8 @@ namespace cuda {
 inline constexpr llvm::StringLiteral indexBitsAttrName = "quern.index_bits";
 /// On a gpu.func: the schedule in words, for readers.
 inline constexpr llvm::StringLiteral scheduleAttrName = "quern.schedule";
-/// On a gpu.barrier: of the warp only.
-inline constexpr llvm::StringLiteral warpAttrName = "quern.warp";
+/// On a gpu.barrier: only of this many consecutive threads, a part of a warp.
+inline constexpr llvm::StringLiteral teamAttrName = "quern.team";
 /// On an scf.for: to be unrolled.
 inline constexpr llvm::StringLiteral unrollAttrName = "quern.unroll";
 
@@ -55,7 +55,7 @@ scheduleCudaKernel(kernel::FuncOp kernel, const CudaScheduleOptions &options = {
 /// The device function of a module that `scheduleCudaKernel` made.
 mlir::gpu::GPUFuncOp getDeviceFunction(mlir::ModuleOp module);
 
-/// `quern-schedule-cuda`: replaces each kernel of a module by its functions.
+/// `quern-schedule-cuda`: a module becomes the functions of its kernels.
 void registerScheduleCUDAPass();
 
 } // namespace quern

@@ -203,7 +203,10 @@ void Printer::printOp(Operation &op) {
       .Case([&](scf::IfOp condition) { printIf(condition); })
       .Case<scf::YieldOp, gpu::ReturnOp>([&](auto) {})
       .Case([&](gpu::BarrierOp barrier) {
-        line() << (barrier->hasAttr(warpAttrName) ? "__syncwarp();\n" : "__syncthreads();\n");
+        if (auto team = barrier->getAttrOfType<IntegerAttr>(teamAttrName))
+          line() << "__syncwarp(quern::teamMask<" << team.getInt() << ">());\n";
+        else
+          line() << "__syncthreads();\n";
       })
       .Case([&](memref::AllocaOp alloca) {
         MemRefType type = alloca.getType();
@@ -224,6 +227,9 @@ void Printer::printOp(Operation &op) {
       .Case([&](vector::MaskedStoreOp store) {
         line() << "quern::store(" << addressOf(store.getBase(), store.getIndices()) << ", "
                << text(store.getValueToStore()) << ", " << lefts.lookup(store.getMask()) << ");\n";
+      })
+      .Case([&](vector::StoreOp store) { // a whole local array
+        line() << nameOf(store.getBase()) << " = " << text(store.getValueToStore()) << ";\n";
       })
       .Case([&](vector::CreateMaskOp mask) { lefts[mask] = text(mask.getOperand(0)); })
       .Default([&](Operation *) {

@@ -161,6 +161,14 @@ FailureOr<Expression> Printer::memory(Operation &op) {
                               addressOf(load.getBase(), load.getIndices()) + ")",
                           Unary};
       })
+      .Case([&](vector::BroadcastOp broadcast) -> Result {
+        auto type = dyn_cast<VectorType>(broadcast.getSourceType());
+        if (type)
+          return refuse(op, "of a vector");
+        return Expression{"quern::splat<" +
+                          std::to_string(broadcast.getResultVectorType().getNumElements()) + ">(" +
+                          text(broadcast.getSource()) + ")"};
+      })
       .Case([&](vector::ExtractOp extract) -> Result {
         OpFoldResult lane = extract.getMixedPosition().front();
         std::string position = isa<Attribute>(lane) ? std::to_string(*getConstantIntValue(lane))
@@ -444,18 +452,23 @@ FailureOr<Expression> Printer::arithmetic(Operation &op) {
             "Add",    "Mul", "MinUnsigned", "MinSigned", "MinNum",  "MaxUnsigned", "MaxSigned",
             "MaxNum", "And", "Or",          "Xor",       "Minimum", "Maximum"};
         gpu::AllReduceOperation kind;
+        int64_t team = 32;
         if constexpr (std::is_same_v<decltype(reduce), gpu::AllReduceOp>) {
           if (!reduce.getOp())
             return refuse(op, "with a body");
           kind = *reduce.getOp();
         } else {
+          if (reduce.getClusterStride() != 1)
+            return refuse(op, "of lanes that are not neighbours");
           kind = reduce.getOp();
+          team = reduce.getClusterSize().value_or(team);
         }
         std::string functor = std::string("quern::") + functors[unsigned(kind)];
         if (auto found = scratch.find(op.getResult(0)); found != scratch.end())
           return Expression{"quern::blockReduce<" + functor + ">(" + text(a) + ", " +
                             found->second + ")"};
-        return Expression{"quern::warpReduce<" + functor + ">(" + text(a) + ")"};
+        return Expression{"quern::teamReduce<" + functor + ", " + std::to_string(team) + ">(" +
+                          text(a) + ")"};
       })
       .Default([&](Operation *) -> Result { return conversion(op); });
 }

@@ -108,29 +108,34 @@ Value Body::reduce(OpResult result, ArrayRef<Value> indices) {
   for (Value init : op.getDpsInits())
     carried.push_back(element(init, indices));
 
-  SmallVector<unsigned> reduced;
-  for (unsigned i = 0; i < loops.size(); ++i)
-    if (!loops[i])
-      reduced.push_back(i);
   OpBuilder::InsertionGuard guard(b);
   scf::ForOp outermost, innermost;
   SmallVector<Value> current(carried);
-  for (unsigned i : reduced) {
-    auto loop = scf::ForOp::create(b, loc, indexing.constant(0), indexing.size(sizes[i]),
+  for (auto [index, size] : llvm::zip(loops, sizes)) {
+    if (index)
+      continue;
+    if (size.isConstant(1)) {
+      index = indexing.constant(0);
+      continue;
+    }
+    auto loop = scf::ForOp::create(b, loc, indexing.constant(0), indexing.size(size),
                                    indexing.constant(1), current);
     if (innermost)
       scf::YieldOp::create(b, loc, loop.getResults());
     b.setInsertionPointToStart(loop.getBody());
-    loops[i] = loop.getInductionVar();
+    index = loop.getInductionVar();
     current.assign(loop.getRegionIterArgs().begin(), loop.getRegionIterArgs().end());
     outermost = outermost ? outermost : loop;
     innermost = loop;
   }
   SmallVector<Value> next = region(op, loops, current);
-  scf::YieldOp::create(b, loc, next);
-  for (auto [i, value] : llvm::enumerate(outermost.getResults()))
+  if (innermost) {
+    scf::YieldOp::create(b, loc, next);
+    next = llvm::to_vector_of<Value>(outermost.getResults());
+  }
+  for (auto [i, value] : llvm::enumerate(next))
     pin(op->getResult(i), indices, value);
-  return outermost.getResult(result.getResultNumber());
+  return next[result.getResultNumber()];
 }
 
 //===----------------------------------------------------------------------===//
@@ -188,9 +193,19 @@ SmallVector<Value> Body::region(linalg::LinalgOp op, ArrayRef<Value> loops,
   for (auto [argument, value] : llvm::zip(op.getRegionOutputArgs(), accumulators))
     if (value)
       map.map(argument, value);
-  auto operandOf = [&](Value value) {
-    return map.contains(value) ? map.lookup(value) : scalar(value);
-  };
+  cloneBlock(block, map, loops);
+  SmallVector<Value> yielded;
+  for (Value value : block.getTerminator()->getOperands())
+    yielded.push_back(operandOf(value, map));
+  return yielded;
+}
+
+Value Body::operandOf(Value value, IRMapping &map) {
+  return map.contains(value) ? map.lookup(value) : scalar(value);
+}
+
+/// Everything of a block but its terminator.
+void Body::cloneBlock(Block &block, IRMapping &map, ArrayRef<Value> loops) {
   for (Operation &inner : block.without_terminator()) {
     if (auto index = dyn_cast<linalg::IndexOp>(inner)) {
       map.map(index.getResult(), loops[index.getDim()]);
@@ -199,8 +214,10 @@ SmallVector<Value> Body::region(linalg::LinalgOp op, ArrayRef<Value> loops,
     } else if (auto extract = dyn_cast<tensor::ExtractOp>(inner)) {
       SmallVector<Value> indices;
       for (Value index : extract.getIndices())
-        indices.push_back(operandOf(index));
+        indices.push_back(operandOf(index, map));
       map.map(extract.getResult(), element(extract.getTensor(), indices));
+    } else if (auto choice = dyn_cast<scf::IfOp>(inner)) {
+      cloneIf(choice, map, loops);
     } else {
       for (Value operand : inner.getOperands())
         if (!map.contains(operand))
@@ -208,10 +225,25 @@ SmallVector<Value> Body::region(linalg::LinalgOp op, ArrayRef<Value> loops,
       cloneScalar(inner, map);
     }
   }
-  SmallVector<Value> yielded;
-  for (Value value : block.getTerminator()->getOperands())
-    yielded.push_back(operandOf(value));
-  return yielded;
+}
+
+void Body::cloneIf(scf::IfOp op, IRMapping &map, ArrayRef<Value> loops) {
+  Value condition = operandOf(op.getCondition(), map);
+  auto clone = scf::IfOp::create(b, b.getUnknownLoc(), op.getResultTypes(), condition,
+                                 /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  bool outer = std::exchange(isConditional, true);
+  for (auto [from, to] : {std::pair(op.thenBlock(), clone.thenBlock()),
+                          std::pair(op.elseBlock(), clone.elseBlock())}) {
+    b.setInsertionPointToStart(to);
+    cloneBlock(*from, map, loops);
+    SmallVector<Value> yielded;
+    for (Value value : from->getTerminator()->getOperands())
+      yielded.push_back(operandOf(value, map));
+    scf::YieldOp::create(b, b.getUnknownLoc(), yielded);
+  }
+  isConditional = outer;
+  map.map(op.getResults(), clone.getResults());
 }
 
 //===----------------------------------------------------------------------===//
@@ -248,7 +280,7 @@ Value Body::load(BlockArgument argument, ArrayRef<Value> indices) {
   SmallVector<Indexing::Term> terms;
   Value place = address(argument.getArgNumber(), indices, terms);
   OpBuilder::InsertionGuard guard(b);
-  if (lanes && !place && isLaneAddress(terms)) {
+  if (lanes && !isConditional && !place && isLaneAddress(terms)) {
     Value vector;
     {
       OpBuilder::InsertionGuard guard(b);
@@ -275,7 +307,7 @@ Value Body::load(BlockArgument argument, ArrayRef<Value> indices) {
         place ? lanes->isInvariant(place) : llvm::all_of(terms, [&](const Indexing::Term &term) {
           return lanes->isInvariant(term.index);
         });
-    if (invariant)
+    if (invariant && !lanes->mayBeEmpty && !isConditional)
       b.setInsertionPoint(lanes->loop);
     else
       lanes->needsGuard = true;

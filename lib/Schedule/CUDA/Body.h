@@ -53,6 +53,8 @@ struct Lanes {
   mlir::Value index; ///< first + lane, in the loop
   mlir::Value left;  ///< lanes from here on are past the end; may exceed the width
   int64_t width;
+  /// Not even lane 0 may exist: what all lanes read is no more there than what each does.
+  bool mayBeEmpty = false;
   /// Something in the loop may only be done for lanes that exist.
   bool needsGuard = false;
   /// Some access became a vector.
@@ -127,6 +129,9 @@ private:
   bool isLaneAddress(llvm::ArrayRef<Indexing::Term> terms) const;
   mlir::Value laneAddress(llvm::SmallVector<Indexing::Term> terms);
   mlir::Value laneNumber() { return lanes->loop.getInductionVar(); }
+  void cloneBlock(mlir::Block &block, mlir::IRMapping &map, llvm::ArrayRef<mlir::Value> loops);
+  void cloneIf(mlir::scf::IfOp op, mlir::IRMapping &map, llvm::ArrayRef<mlir::Value> loops);
+  mlir::Value operandOf(mlir::Value value, mlir::IRMapping &map);
   /// Clones an op; before the lane loop when nothing in it depends on the lane.
   mlir::Operation *cloneScalar(mlir::Operation &op, mlir::IRMapping &map);
 
@@ -137,6 +142,8 @@ private:
   llvm::SmallVector<llvm::SmallVector<mlir::Value>> strides;
   llvm::DenseMap<mlir::Value, llvm::SmallVector<Pin>> pins;
   llvm::DenseMap<mlir::Value, llvm::SmallVector<mlir::Value>> scalars;
+  /// In a branch of a region: an element is only there when the branch is taken.
+  bool isConditional = false;
   llvm::SmallVector<VectorLoad> vectorLoads;
   llvm::SmallVector<VectorStore> vectorStores;
 };

@@ -104,7 +104,8 @@ LogicalResult BodyInfo::verify() {
       if (llvm::any_of(loopSizes(linalg), [](Dim d) { return d.isUnknown(); }))
         return refuse(&op, "a loop whose size has no name");
       WalkResult inner = linalg->walk([&](Operation *scalar) {
-        if (scalar == &op ||
+        auto choice = dyn_cast<scf::IfOp>(scalar);
+        if (scalar == &op || (choice && choice.getNumResults()) ||
             (scalar->getNumRegions() == 0 &&
              (isa<tensor::ExtractOp>(scalar) ||
               llvm::none_of(scalar->getOperandTypes(), llvm::IsaPred<TensorType>))))

@@ -172,6 +172,7 @@ void ContractionEmitter::loadTile(unsigned operand, Value shared, Value origin,
     // The lanes that exist are fewer than the lane loop's: `left` tells the loads.
     Lanes &lanes = *k.body->lanes;
     lanes.left = left;
+    lanes.mayBeEmpty = true;
     SmallVector<Value> at(op.getNumLoops());
     place(at, loops.batch, batch);
     place(at, loops.sum, alongSum ? index : fixed);

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What no other scheduler takes: convolutions, reductions over columns, results of
-// different shapes. One thread for each element of the outs; reductions are loops in
+// What no other scheduler takes: convolutions, reductions over different rows, results
+// of different shapes. One thread for each element of the outs; reductions are loops in
 // the thread, in order, and recomputed where several elements need one.
 //
 //===----------------------------------------------------------------------===//

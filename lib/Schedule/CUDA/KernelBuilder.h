@@ -53,6 +53,7 @@ private:
 using ScheduledModule = mlir::OwningOpRef<mlir::ModuleOp>;
 ScheduledModule schedulePointwise(BodyInfo &info, const CudaScheduleOptions &options);
 ScheduledModule scheduleRowReduction(BodyInfo &info, const CudaScheduleOptions &options);
+ScheduledModule scheduleColumnReduction(BodyInfo &info, const CudaScheduleOptions &options);
 ScheduledModule scheduleContraction(BodyInfo &info, const CudaScheduleOptions &options);
 ScheduledModule scheduleGeneric(BodyInfo &info, const CudaScheduleOptions &options);
 

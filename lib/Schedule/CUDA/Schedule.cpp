@@ -41,6 +41,8 @@ FailureOr<OwningOpRef<ModuleOp>> scheduleCudaKernel(kernel::FuncOp kernel,
     module = scheduleRowReduction(info, options);
   else if (kind == "contraction")
     module = scheduleContraction(info, options);
+  if (!module && (kind == "row_reduction" || kind == "column_reduction"))
+    module = scheduleColumnReduction(info, options);
   if (!module)
     module = scheduleGeneric(info, options);
   if (!module)
@@ -60,7 +62,7 @@ struct ScheduleCUDAPass : PassWrapper<ScheduleCUDAPass, OperationPass<ModuleOp>>
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ScheduleCUDAPass)
   StringRef getArgument() const override { return "quern-schedule-cuda"; }
   StringRef getDescription() const override {
-    return "replace kernels by device functions in the gpu dialect";
+    return "the device function of each kernel (what launches them is left out)";
   }
   void getDependentDialects(DialectRegistry &registry) const override {
     registry.insert<QuernDialect, arith::ArithDialect, func::FuncDialect, gpu::GPUDialect,
@@ -68,14 +70,17 @@ struct ScheduleCUDAPass : PassWrapper<ScheduleCUDAPass, OperationPass<ModuleOp>>
                     vector::VectorDialect>();
   }
   void runOnOperation() override {
-    for (auto kernel : llvm::make_early_inc_range(getOperation().getOps<kernel::FuncOp>())) {
+    SmallVector<OwningOpRef<ModuleOp>> scheduled;
+    for (auto kernel : getOperation().getOps<kernel::FuncOp>()) {
       FailureOr<OwningOpRef<ModuleOp>> module = scheduleCudaKernel(kernel);
       if (failed(module))
         return signalPassFailure();
-      Block *block = kernel->getBlock();
-      block->getOperations().splice(kernel->getIterator(), (*module)->getBody()->getOperations());
-      kernel.erase();
+      scheduled.push_back(std::move(*module));
     }
+    Block *body = getOperation().getBody();
+    body->clear();
+    for (OwningOpRef<ModuleOp> &module : scheduled)
+      body->getOperations().splice(body->end(), module->getBody()->getOperations());
   }
 };
 } // namespace

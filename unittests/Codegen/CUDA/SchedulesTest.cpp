@@ -257,7 +257,7 @@ std::vector<double> softmaxOf(const std::vector<float> &x, int64_t columns) {
 TEST_F(KernelTest, SoftmaxOfFreeRows) {
   compile(replace(replace(softmax, "FULL", "tensor<?x?xf32, #quern.dims<d0, d1>>"), "ROW",
                   "tensor<?xf32, #quern.dims<d0>>"));
-  EXPECT_NE(text.find("a block a row"), std::string::npos) << text;
+  EXPECT_NE(text.find("16 threads a row, 4 elements a thread"), std::string::npos) << text;
   for (auto [rows, columns] : shapes)
     for (int shared : {-1, 0}) {
       std::vector<float> x = random(rows * columns);
@@ -273,7 +273,7 @@ TEST_F(KernelTest, SoftmaxOfShortRows) {
   for (int64_t columns : {1, 10, 128, 1000}) {
     std::string full = "tensor<?x" + std::to_string(columns) + "xf32, #quern.dims<d0>>";
     compile(replace(replace(softmax, "FULL", full), "ROW", "tensor<?xf32, #quern.dims<d0>>"));
-    EXPECT_NE(text.find("a warp a row"), std::string::npos) << text;
+    EXPECT_NE(text.find("16 threads a row"), std::string::npos) << text;
     for (int64_t rows : {1, 4, 9})
       for (int shared : {-1, 0}) {
         std::vector<float> x = random(rows * columns);
@@ -287,6 +287,53 @@ TEST_F(KernelTest, SoftmaxOfShortRows) {
     EXPECT_GE(kernel.count("LDG.128"), 3);
     EXPECT_GE(kernel.count("STG.128"), 1);
     EXPECT_GE(kernel.count("SHFL"), 10);
+  }
+}
+
+/// What docs/numerics.md says: 64 partial sums, joined pairwise.
+template <class T, class Sum> Sum sumOfRow(const T *row, int64_t columns) {
+  Sum partial[64] = {};
+  for (int64_t i = 0; i < columns; ++i)
+    partial[i % 64] += Sum(row[i]);
+  for (int half = 32; half; half /= 2)
+    for (int i = 0; i < half; ++i)
+      partial[i] += partial[i + half];
+  return partial[0];
+}
+
+const std::string rowSum = maps + R"(
+kernel.func @sum kind "row_reduction" {
+^bb0(%x: tensor<?x?xTYPE, #quern.dims<d0, d1>>, %o: tensor<?xTYPE, #quern.dims<d0>>):
+  %zero = arith.constant 0.0 : TYPE
+  %z = linalg.fill ins(%zero : TYPE) outs(%o : tensor<?xTYPE, #quern.dims<d0>>) -> tensor<?xTYPE, #quern.dims<d0>>
+  %s = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<?x?xTYPE, #quern.dims<d0, d1>>) outs(%z : tensor<?xTYPE, #quern.dims<d0>>) {
+  ^bb0(%a: TYPE, %acc: TYPE):
+    %r = arith.addf %acc, %a : TYPE
+    linalg.yield %r : TYPE } -> tensor<?xTYPE, #quern.dims<d0>>
+  kernel.yield %s : tensor<?xTYPE, #quern.dims<d0>>
+})";
+
+TEST_F(KernelTest, RowsAreSummedIn64Parts) {
+  compile(replace(rowSum, "TYPE", "f32"));
+  for (auto [rows, columns] : shapes) {
+    std::vector<float> x = random(rows * columns), wanted;
+    for (int64_t row = 0; row < rows; ++row)
+      wanted.push_back(sumOfRow<float, float>(x.data() + row * columns, columns));
+    auto outs = run({Buffer::of(x)}, {size_t(rows) * 4}, {rows, columns});
+    ASSERT_EQ(outs.size(), 1u);
+    EXPECT_EQ(outs[0].as<float>(), wanted) << rows << " x " << columns; // every bit
+  }
+  compile(replace(rowSum, "TYPE", "f64")); // another width, the same order
+  for (auto [rows, columns] : shapes) {
+    std::vector<double> x, wanted;
+    for (float value : random(rows * columns))
+      x.push_back(value / 3.0);
+    for (int64_t row = 0; row < rows; ++row)
+      wanted.push_back(sumOfRow<double, double>(x.data() + row * columns, columns));
+    auto outs = run({Buffer::of(x)}, {size_t(rows) * 8}, {rows, columns});
+    ASSERT_EQ(outs.size(), 1u);
+    EXPECT_EQ(outs[0].as<double>(), wanted) << rows << " x " << columns;
   }
 }
 
@@ -478,6 +525,26 @@ TEST_F(KernelTest, MatrixProducts) {
 //===----------------------------------------------------------------------===//
 // Generic, errors
 //===----------------------------------------------------------------------===//
+
+TEST_F(KernelTest, ProductWithOneColumn) {
+  // The column is no index, and past the sum's end there is nothing to read.
+  std::string a = "tensor<?x?xf32, #quern.dims<m, k>>", b = "tensor<?x1xf32, #quern.dims<k>>";
+  std::string source = product(a, b, "m, k", "k, n");
+  source = replace(replace(source, "%b: B", "%b: " + b), ", B)", ", " + b + ")");
+  source = replace(replace(source, "tensor<?xf32, #quern.dims<n>>", "tensor<1xf32>"),
+                   "tensor<?x?xf32, #quern.dims<m, n>>", "tensor<?x1xf32, #quern.dims<m>>");
+  compile(source);
+  int64_t m = 3, k = 13;
+  std::vector<float> av = random(m * k), bv = random(k, 2), bias = {0.5f};
+  auto outs = run({Buffer::of(av), Buffer::of(bv), Buffer::of(bias)}, {size_t(m) * 4}, {m, k});
+  std::vector<double> wanted(m, 0.5);
+  for (int64_t i = 0; i < m * k; ++i)
+    wanted[i / k] += double(av[i]) * bv[i % k];
+  for (double &value : wanted)
+    value = std::max(value, 0.0);
+  ASSERT_EQ(outs.size(), 1u);
+  expectClose(outs[0].as<float>(), wanted);
+}
 
 TEST_F(KernelTest, ConvolutionIsGeneric) {
   compile(R"(

@@ -30,6 +30,14 @@ template <class T, int N> struct alignas(sizeof(T) * N) vec {
   __device__ __forceinline__ const T &operator[](int i) const { return values[i]; }
 };
 
+template <int N, class T> __device__ __forceinline__ vec<T, N> splat(T value) {
+  vec<T, N> result;
+#pragma unroll
+  for (int i = 0; i < N; ++i)
+    result[i] = value;
+  return result;
+}
+
 template <class V> __device__ __forceinline__ bool isAligned(const void *p) {
   return reinterpret_cast<size_t>(p) % sizeof(V) == 0;
 }
@@ -66,6 +74,7 @@ __device__ __forceinline__ void store(T *p, const vec<T, N> &value, long long le
 //===----------------------------------------------------------------------===//
 
 template <class T> struct Unsigned;
+template <> struct Unsigned<bool> { using type = unsigned char; };
 template <> struct Unsigned<signed char> { using type = unsigned char; };
 template <> struct Unsigned<short> { using type = unsigned short; };
 template <> struct Unsigned<int> { using type = unsigned; };
@@ -149,7 +158,7 @@ template <class T> __device__ __forceinline__ T minimum(T a, T b) {
 }
 
 //===----------------------------------------------------------------------===//
-// Reductions over a warp and over a block
+// Reductions over a part of a warp and over a block
 //===----------------------------------------------------------------------===//
 
 struct Add {
@@ -203,19 +212,42 @@ struct Xor {
   template <class T> __device__ __forceinline__ static T apply(T a, T b) { return a ^ b; }
 };
 
-template <class T> __device__ __forceinline__ T shuffleXor(T value, int lanes) {
+template <class T>
+__device__ __forceinline__ T shuffleXor(T value, int lanes, unsigned mask = fullWarp) {
   if constexpr (sizeof(T) < 4)
-    return static_cast<T>(__shfl_xor_sync(fullWarp, static_cast<int>(value), lanes));
+    return static_cast<T>(__shfl_xor_sync(mask, static_cast<int>(value), lanes));
   else
-    return __shfl_xor_sync(fullWarp, value, lanes);
+    return __shfl_xor_sync(mask, value, lanes);
 }
 
-/// Over the warp, the same in every lane: partial results are joined pairwise.
-template <class Combine, class T> __device__ __forceinline__ T warpReduce(T value) {
+/// The lanes of this thread's team: Threads consecutive threads of a warp, a power of two.
+template <int Threads> __device__ __forceinline__ unsigned teamMask() {
+  if constexpr (Threads == 32)
+    return fullWarp;
+  else
+    return ((1u << Threads) - 1) << (threadIdx.x % 32 / Threads * Threads);
+}
+
+/// Over the team, the same in every thread: partial results are joined pairwise, those half a
+/// team apart first. All threads of the team take part; those of other teams need not.
+template <class Combine, int Threads, class T> __device__ __forceinline__ T teamReduce(T value) {
+  const unsigned mask = teamMask<Threads>();
 #pragma unroll
-  for (int lanes = 16; lanes > 0; lanes >>= 1)
-    value = Combine::apply(value, shuffleXor(value, lanes));
+  for (int lanes = Threads / 2; lanes > 0; lanes /= 2)
+    value = Combine::apply(value, shuffleXor(value, lanes, mask));
   return value;
+}
+template <class Combine, int Threads, class T, int N>
+__device__ __forceinline__ vec<T, N> teamReduce(vec<T, N> values) {
+#pragma unroll
+  for (int i = 0; i < N; ++i)
+    values[i] = teamReduce<Combine, Threads>(values[i]);
+  return values;
+}
+
+/// Over the whole warp.
+template <class Combine, class T> __device__ __forceinline__ T warpReduce(T value) {
+  return teamReduce<Combine, 32>(value);
 }
 
 /// Over the block, the same in every thread, in a fixed order.
