@@ -97,9 +97,11 @@ Value Emitter::cloneOp(Operation *op, ValueRange operands, int accumulator, bool
     state.types[0] = vec(op->getResult(0).getType(), lanesOf(operands[1]));
   state.addAttributes(op->getAttrs());
   Operation *clone = b.create(state);
-  // Contraction is said here, operation by operation, and nowhere else.
+  // Contraction is said here, operation by operation, and nowhere else. Not of conversions: a pair
+  // of them would fold, and some readers of a low-precision value would see it before its rounding.
   if (auto fast = dyn_cast<arith::ArithFastMathInterface>(clone);
-      fast && !options.strict && !options.reference) {
+      fast && !options.strict && !options.reference &&
+      !isa<arith::ExtFOp, arith::TruncFOp>(clone)) {
     auto flags = fast.getFastMathFlagsAttr() ? fast.getFastMathFlagsAttr().getValue()
                                              : arith::FastMathFlags::none;
     flags = flags | arith::FastMathFlags::contract;
