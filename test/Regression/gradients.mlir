@@ -2,6 +2,7 @@
 //
 // RUN: %python %S/Inputs/run.py %s
 // RUN: %python %S/Inputs/run.py %s -O0
+// RUN: %python %S/Inputs/run.py %s --target=cuda-emulated
 
 //--- a broadcast operand's gradient is summed; a value used twice
 // grad: 0

@@ -2,6 +2,7 @@
 //
 // RUN: %python %S/Inputs/run.py %s
 // RUN: %python %S/Inputs/run.py %s -O0
+// RUN: %python %S/Inputs/run.py %s --target=cuda-emulated
 // RUN: %python %S/Inputs/run.py %s --no-inplace
 
 //--- a transpose of a square done in place

@@ -2,6 +2,7 @@
 //
 // RUN: %python %S/Inputs/run.py %s
 // RUN: %python %S/Inputs/run.py %s -O0
+// RUN: %python %S/Inputs/run.py %s --target=cuda-emulated
 
 //--- a literal 0 in a target shape
 // in: f32[0x8x2]

@@ -91,10 +91,10 @@ LogicalResult BodyInfo::verify() {
   };
   for (BlockArgument argument : block().getArguments())
     for (Dim d : sizes(argument))
-      if (!d.isConstant() && !d.isSymbol())
+      if (d.isUnknown())
         return kernel.emitError("invalid: argument ")
-               << argument.getArgNumber() << " of kernel @" << kernel.getSymName() << " has size "
-               << d.str() << ", expected a number or a name";
+               << argument.getArgNumber() << " of kernel @" << kernel.getSymName()
+               << " has a size without a name";
   for (Operation &op : block()) {
     if (auto linalg = dyn_cast<linalg::LinalgOp>(op)) {
       if (!linalg.hasPureTensorSemantics() && !isa<linalg::FillOp>(op))

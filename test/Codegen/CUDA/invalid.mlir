@@ -1,6 +1,6 @@
 // RUN: quern-opt %s --split-input-file --verify-diagnostics --quern-schedule-cuda
 
-// expected-error @below {{invalid: argument 0 of kernel @k has size _, expected a number or a name}}
+// expected-error @below {{invalid: argument 0 of kernel @k has a size without a name}}
 kernel.func @k kind "pointwise" {
 ^bb0(%x: tensor<?xf32>, %o: tensor<?xf32>):
   kernel.yield %x : tensor<?xf32>
