@@ -4,8 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// exp, erf, tanh and log of f32 lanes, at any vector width, within 2 ulp. The
-// coefficients are Chebyshev interpolants, computed once in double precision.
+// exp, erf, tanh and log of f32 lanes, at any vector width, within 2 ulp. Coefficients
+// are minimax where they are numbers here (Remez, in long double), else Chebyshev
+// interpolants, computed once in double precision.
 //
 //===----------------------------------------------------------------------===//
 
@@ -119,6 +120,13 @@ struct VectorMath {
     }
     return terms[0];
   }
+  /// Horner's scheme: the fewest instructions, where there are other chains beside it.
+  Value horner(Value x, const Poly &p) {
+    Value v = f(p.back());
+    for (double c : llvm::drop_begin(llvm::reverse(p)))
+      v = fma(v, x, f(c));
+    return v;
+  }
   /// The larger (smaller) of both; `second` where they are unordered.
   Value extremum(bool max, Value first, Value second);
 
@@ -127,27 +135,24 @@ struct VectorMath {
     Value power, exponent;
   };
   /// e^x with x = n ln2 + r, n a multiple of `step` (1 or 2). Adding 1.5 * 2^23 rounds
-  /// to an integer, and leaves it in the low bits of the sum.
-  Reduced reduceExp(Value x, int step, int degree) {
-    double h = step * ln2 / 2 * 1.001;
-    Poly q = interpolate(
-        [](double z) {
-          return std::abs(z) > 1e-3 ? (std::expm1(z) - z) / (z * z)
-                                    : .5 + z / 6 + z * z / 24 + z * z * z / 120;
-        },
-        -h, h, degree - 2);
+  /// to an integer, and leaves it in the low bits of the sum. e^r is minimax in relative
+  /// error for |r| <= step ln2 / 2, with 1 + r exact.
+  Reduced reduceExp(Value x, int step) {
+    static const Poly narrow = {
+        1, 1, 0.49999994, 0.166665196, 0.0416684002, 0.00836885069, 0.00138143206};
+    static const Poly wide = {
+        1, 1, 0.500000358, 0.166666135, 0.0416612364, 0.00833612029, 0.00141050911, 0.000196108362};
     Value magic = f(12582912.0 + 127);
     Value sum = fma(x, f(1 / (ln2 * step)), magic);
     Value n = sub(sum, magic);
     Value r = fma(n, f(-step * ln2High), x);
     r = fma(n, f(-step * (ln2 - ln2High)), r);
-    Value power = add(fma(mul(r, r), poly(r, q), r), f(1));
-    return {power, bits(sum)};
+    return {horner(r, step == 1 ? narrow : wide), bits(sum)};
   }
   Value exp(Value x) {
     x = extremum(false, f(89), extremum(true, f(-104), x)); // NaN passes
     if (e.machine.avx512f && lanes % 16 == 0) {
-      Reduced r = reduceExp(x, 1, 6);
+      Reduced r = reduceExp(x, 1);
       Value n = sub(fromBits(r.exponent), f(12582912.0 + 127));
       return piecewise(16, {r.power, n}, [&](ValueRange piece) {
         Value mask = LLVM::ConstantOp::create(b, loc, b.getI16Type(), b.getI16IntegerAttr(-1));
@@ -157,13 +162,13 @@ struct VectorMath {
       });
     }
     // Twice 2^(n/2): neither factor over- or underflows, the result may.
-    Reduced r = reduceExp(x, 2, 8);
+    Reduced r = reduceExp(x, 2);
     Value factor = fromBits(shl(r.exponent, 23));
     return mul(mul(r.power, factor), factor);
   }
   /// For x in [-80, 80]: no over- or underflow.
   Value expModerate(Value x) {
-    Reduced r = reduceExp(x, 1, 6);
+    Reduced r = reduceExp(x, 1);
     return mul(r.power, fromBits(shl(r.exponent, 23)));
   }
   /// `fn` on each piece of `count` lanes: for what exists at one width only.
@@ -195,64 +200,22 @@ struct VectorMath {
                                          operands)
         .getResult(0);
   }
-  /// x k + x P(|x| - c), with c the nearest of 4 or 16 centres, whose coefficients are
-  /// looked up in a register: fewer instructions than any one formula for the whole
-  /// range. k is the power of two next to erf(c) / c, so that what is rounded is small.
-  /// (With AVX2 a look-up across 8 lanes is as slow as three within 4.)
-  Value erfByTable(Value x) {
-    bool wide = e.machine.avx512f;
-    const unsigned entries = wide ? 16 : 4, degree = wide ? 5 : 9, piece = wide ? 16 : 8;
-    const double top = 3.93;                                  // erf(top) rounds to 1
-    const double step = float((top + 1e-3) / (entries - .5)); // c = step * n is exact
-    x = extremum(false, f(top), extremum(true, f(-top), x));  // NaN passes
-    Value a = abs(x), magic = f(12582912.0), sum = fma(a, f(1 / step), magic);
-    Value u = fma(sub(sum, magic), f(-step), a), index = bits(sum); // its low bits
-    auto quotient = [](double z) {
-      return std::abs(z) > 1e-4 ? std::erf(z) / z : 2 / std::sqrt(M_PI) * (1 - z * z / 3);
-    };
-    std::vector<Poly> table; // P, then k
-    for (unsigned c = 0; c < entries; ++c) {
-      double k = std::exp2(std::round(std::log2(quotient(c * step))));
-      table.push_back(interpolate([&](double t) { return quotient(c * step + t) - k; }, -step / 2,
-                                  step / 2, degree));
-      table.back().push_back(k);
-    }
-    auto lookUp = [&](unsigned j) {
-      SmallVector<float> column;
-      for (unsigned c = 0; c < piece; ++c)
-        column.push_back(table[c % entries][j]);
-      Value entry = e.constant(DenseElementsAttr::get(
-          VectorType::get({int64_t(piece)}, b.getF32Type()), ArrayRef<float>(column)));
-      return piecewise(piece, index, [&](ValueRange lane) {
-        return intrinsic(wide ? "llvm.x86.avx512.permvar.sf.512" : "llvm.x86.avx.vpermilvar.ps.256",
-                         {entry, lane[0]});
-      });
-    };
-    SmallVector<Value> terms;
-    for (unsigned j = 0; j <= degree; ++j)
-      terms.push_back(lookUp(j));
-    return fma(x, poly(u, terms), mul(x, lookUp(degree + 1)));
-  }
-  /// x P(x^2) near 0, 1 - exp(-g(|x|)) beyond, g = -log(erfc).
+  /// x + x P(x^2) near 0, 1 - Q(|x|)^4 beyond, both polynomials minimax in the last place
+  /// of the result. Neither an exponential nor a division, and the same at any width. Q^4
+  /// at `top` is below half of the last place of 1, so erf is 1 from there on.
   Value erf(Value x) {
-    if (e.machine.x86 && ((e.machine.avx512f && lanes % 16 == 0) ||
-                          (!e.machine.avx512f && e.machine.avx2 && lanes % 8 == 0)))
-      return erfByTable(x);
-    const double split = 0.92, top = 4;
-    static const Poly near = interpolate(
-        [](double w) {
-          double s = std::sqrt(w);
-          return w > 1e-6 ? std::erf(s) / s - 1 : 2 / std::sqrt(M_PI) * (1 - w / 3) - 1;
-        },
-        0, split * split, 6);
-    static const Poly far =
-        interpolate([](double a) { return std::log(std::erfc(a)); }, split, top, 8);
-    Value a = abs(x), z = mul(a, a);
-    Value small = fma(poly(z, near), a, a);
-    Value clamped = extremum(false, f(top), a);
-    Value big = sub(f(1), expModerate(poly(clamped, far)));
-    Value r = select(compare(arith::CmpFPredicate::OGT, a, f(split)), big, small);
-    return math::CopySignOp::create(b, loc, r, x);
+    const double split = 1.15, top = 3.95;
+    static const Poly near = {0.128379151,   -0.376125753,    0.1128304,     -0.0268321596,
+                              0.00514947344, -0.000768884493, 6.85635605e-05};
+    static const Poly far = {1.00580966,   -0.310007155,  -0.0614086241, -0.0522956364,
+                             0.0670839995, -0.0225131251, 0.00328501454, -0.000183112585};
+    Value a = abs(x), z = mul(x, x);
+    Value small = fma(horner(z, near), x, x);
+    Value root = horner(extremum(false, a, f(top)), far), square = mul(root, root);
+    Value big = fma(arith::NegFOp::create(b, loc, square), square, f(1)); // never negative
+    Value sign = arith::XOrIOp::create(b, loc, bits(x), bits(a));
+    big = fromBits(arith::OrIOp::create(b, loc, bits(big), sign));
+    return select(compare(arith::CmpFPredicate::OGT, a, f(split)), big, small); // NaN: small
   }
   /// x + x^3 P(x^2) near 0, 1 - 2 / (e^2|x| + 1) beyond.
   Value tanh(Value x) {
