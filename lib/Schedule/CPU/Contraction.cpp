@@ -28,7 +28,8 @@ struct Product {
   linalg::GenericOp op;
   const Access *left = nullptr, *right = nullptr;
   unsigned leftOperand = 0, rightOperand = 1;
-  int row = -1, column = -1, depth = -1;
+  int row = -1, column = -1;
+  SmallVector<unsigned> depth; ///< summed over, outermost first; counted as one
   SmallVector<unsigned> batch;
 };
 
@@ -75,12 +76,9 @@ std::string match(const Space &space, Product &p) {
     return "an epilogue with branches";
 
   for (unsigned d = 0; d < space.dims.size(); ++d)
-    if (space.dims[d].pass) {
-      if (p.depth >= 0)
-        return "a sum over several dims";
-      p.depth = d;
-    }
-  if (p.depth < 0)
+    if (space.dims[d].pass)
+      p.depth.push_back(d);
+  if (p.depth.empty())
     return "a sum of one product";
   // The side whose own dim is contiguous in the results is the right one.
   const Space::Output &out = space.outputs.front();
@@ -104,11 +102,17 @@ std::string match(const Space &space, Product &p) {
         p.batch.push_back(*role);
       *role = d;
     }
-    if (p.column >= 0 && out.access.coeffs[p.column].isConstant(1) && p.left->dependsOn(p.depth) &&
-        p.right->dependsOn(p.depth))
+    // Several dims of depth are one to the left side; the right one is packed as such.
+    bool inOrder = p.left->dependsOn(p.depth.back());
+    for (unsigned i = 1; i < p.depth.size(); ++i)
+      inOrder &= p.left->coeffs[p.depth[i - 1]] ==
+                 p.left->coeffs[p.depth[i]] * space.dims[p.depth[i]].size;
+    if (p.column >= 0 && out.access.coeffs[p.column].isConstant(1) && inOrder &&
+        llvm::any_of(p.depth, [&](unsigned d) { return p.right->dependsOn(d); }))
       break;
     if (swapped)
-      return "a result whose columns are not contiguous";
+      return "a result whose columns are not contiguous, or a left side whose depth is not in "
+             "order";
   }
   // Few rows against rows of the right side: a dot product each, lanes along the depth.
   Dim rows = p.row < 0 ? Dim::constant(out.access.offset.getContext(), 1) : space.dims[p.row].size;
@@ -147,7 +151,9 @@ Tile chooseTile(const Space &space, Product p, const MachineModel &machine) {
       }
     }
   best.lanes = machine.vectorBytes / bytes;
-  int64_t depth = sizeOf(p.depth, 1024);
+  int64_t depth = 1;
+  for (unsigned d : p.depth)
+    depth *= sizeOf(d, 1024);
   int64_t fitting = machine.l2Bytes / 2 / std::max<int64_t>(depth * bytes, 1);
   best.blockRows = std::clamp<int64_t>(fitting, 48, 256) / best.rows * best.rows;
   int64_t packBytes = machine.avx512f ? 192 << 10 : 64 << 10;
@@ -163,7 +169,7 @@ public:
     rows = false;
     vectorDim = p.column;
     outer = p.batch;
-    passDims = {unsigned(p.depth)};
+    passDims = p.depth;
     inner.clear();
     if (p.row >= 0)
       inner.push_back(p.row);
@@ -180,7 +186,7 @@ public:
     return count;
   }
   Value unitCost() {
-    Value work = e.mul(blockRows(), e.size(space.dims[p.depth].size));
+    Value work = e.mul(blockRows(), depthCount());
     // Two multiply-adds of a vector in a cycle, three cycles in a nanosecond.
     return e.add(e.div(e.mul(work, e.i64(tile.vectors)), e.i64(6)), e.i64(20));
   }
@@ -188,6 +194,25 @@ public:
 
 private:
   Value rowCount() { return p.row < 0 ? e.i64(1) : e.size(space.dims[p.row].size); }
+  Value depthCount() {
+    Value count = e.i64(1);
+    for (unsigned d : p.depth)
+      count = e.mul(count, e.size(space.dims[d].size));
+    return count;
+  }
+  /// Where element `k` of the depth is in the right side.
+  Value rightAt(Value k) {
+    Value at = e.i64(0);
+    for (unsigned d : llvm::reverse(p.depth)) {
+      Value size = e.size(space.dims[d].size), index = k;
+      if (d != p.depth.front()) {
+        index = e.rem(k, size);
+        k = e.div(k, size);
+      }
+      at = e.add(e.mul(index, coeff(p.right, d)), at);
+    }
+    return at;
+  }
   Value columnCount() { return e.size(space.dims[p.column].size); }
   Value blocks() { return e.ceilDiv(rowCount(), e.i64(tile.blockRows)); }
   /// Rows of a block: as even as whole register blocks allow.
@@ -230,12 +255,11 @@ void ContractionNest::pack(const Buffer &right, Value column, Value depth, Value
   auto branch = scf::IfOp::create(b, loc, isFull, /*withElse=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(&branch.getThenRegion().front());
-  if (!contiguous && p.right->coeffs[p.depth].isConstant(1)) {
+  if (!contiguous && p.depth.size() == 1 && p.right->coeffs[p.depth[0]].isConstant(1)) {
     packTransposed(right, column, depth, depthEnd);
   } else {
     e.loop(depth, depthEnd, 1, [&](Value k) {
-      Value from =
-          e.add(e.mul(k, coeff(p.right, p.depth)), e.mul(column, coeff(p.right, p.column)));
+      Value from = e.add(rightAt(k), e.mul(column, coeff(p.right, p.column)));
       for (unsigned v = 0; v < tile.vectors; ++v) {
         Lanes lanes{tile.lanes, {}, {}};
         Value at = e.i64(v * tile.lanes), stride = coeff(p.right, p.column);
@@ -249,7 +273,7 @@ void ContractionNest::pack(const Buffer &right, Value column, Value depth, Value
   b.setInsertionPointToStart(&branch.getElseRegion().front());
   e.loop(depth, depthEnd, 1, [&](Value k) {
     Value to = e.mul(e.sub(k, depth), e.i64(width));
-    Value from = e.add(e.mul(k, coeff(p.right, p.depth)), e.mul(column, coeff(p.right, p.column)));
+    Value from = e.add(rightAt(k), e.mul(column, coeff(p.right, p.column)));
     e.loop(e.i64(0), left, 1, [&](Value j) {
       Value x = e.load(right, e.add(from, e.mul(j, coeff(p.right, p.column))), {});
       e.store(panel, e.add(to, j), widen(x), {});
@@ -307,7 +331,7 @@ void ContractionNest::multiply(Value row, Value rowBegin, Value depth, Value dep
   for (unsigned r = 0; r < tile.rows; ++r) {
     Buffer line = at(*p.left);
     Value i = tile.rows == 1 ? row : e.min(e.add(row, e.i64(r)), last);
-    Value from = e.add(e.mul(i, coeff(p.left, p.row)), e.mul(depth, coeff(p.left, p.depth)));
+    Value from = e.add(e.mul(i, coeff(p.left, p.row)), e.mul(depth, coeff(p.left, p.depth.back())));
     line.ptr = e.address(line.ptr, line.element, from);
     left.push_back(line);
   }
@@ -316,7 +340,7 @@ void ContractionNest::multiply(Value row, Value rowBegin, Value depth, Value dep
   for (unsigned r = 0; r < tile.rows; ++r)
     for (unsigned v = 0; v < tile.vectors; ++v)
       start.push_back(e.load(sums, e.add(to, e.i64(r * width + v * tile.lanes)), lanes));
-  Value leftStep = coeff(p.left, p.depth);
+  Value leftStep = coeff(p.left, p.depth.back());
   auto step = [&](Value k, SmallVector<Value> &running) {
     SmallVector<Value> columns;
     Value from = e.mul(k, rightStep);
@@ -393,9 +417,9 @@ void ContractionNest::emit(Value lo, Value hi) {
   sums.ptr = e.stack(sum, tile.blockRows * columns);
   if (!packed)
     panel.ptr = e.stack(sum, tile.blockDepth * columns);
-  bool direct = !packed && p.right->coeffs[p.column].isConstant(1) &&
+  bool direct = !packed && p.depth.size() == 1 && p.right->coeffs[p.column].isConstant(1) &&
                 getElementTypeOrSelf(p.right->tensor) == sum;
-  Value depthCount = e.size(space.dims[p.depth].size);
+  Value allDepth = depthCount();
   Value numPanels = panels(), numBlocks = blocks(), rowsOfBlock = blockRows();
   e.loop(lo, hi, 1, [&](Value unit) {
     Value number = e.rem(unit, numPanels);
@@ -418,11 +442,11 @@ void ContractionNest::emit(Value lo, Value hi) {
         if (p.right->dependsOn(d)) // there is one at most
           before = e.add(before, e.mul(unitIndex[d], numPanels));
       right.ptr = e.address(buffer(p.right->tensor)->ptr, right.element,
-                            e.mul(before, e.mul(depthCount, e.i64(columns))));
-      rowBlock(e.i64(0), depthCount, right, e.i64(columns));
+                            e.mul(before, e.mul(allDepth, e.i64(columns))));
+      rowBlock(e.i64(0), allDepth, right, e.i64(columns));
     } else {
-      e.loop(e.i64(0), depthCount, tile.blockDepth, [&](Value depth) {
-        Value depthEnd = e.min(e.add(depth, e.i64(tile.blockDepth)), depthCount);
+      e.loop(e.i64(0), allDepth, tile.blockDepth, [&](Value depth) {
+        Value depthEnd = e.min(e.add(depth, e.i64(tile.blockDepth)), allDepth);
         // Packing pays for many rows; a panel behind the last column must be packed.
         Value packs;
         if (direct) {
@@ -441,7 +465,7 @@ void ContractionNest::emit(Value lo, Value hi) {
         Buffer source = panel;
         Value step = e.i64(columns);
         if (direct) {
-          Value stride = coeff(p.right, p.depth);
+          Value stride = coeff(p.right, p.depth[0]);
           Value plain =
               e.address(right.ptr, right.element, e.add(e.mul(depth, stride), panelBegin));
           source.ptr = arith::SelectOp::create(b, loc, packs, panel.ptr, plain);
@@ -495,7 +519,7 @@ std::optional<PackedLayout> quern::getPackedLayout(kernel::FuncOp original, unsi
     return std::nullopt;
   std::unique_ptr<Space> space = productSpace(kernel, p, reason);
   if (!space || throughViews(p.right->tensor) != kernel.getBody().front().getArgument(arg) ||
-      kernel.isStrided(arg) || !p.right->offset.isConstant(0))
+      kernel.isStrided(arg) || !p.right->offset.isConstant(0) || p.depth.size() > 1)
     return std::nullopt;
   Type element = getElementTypeOrSelf(p.right->tensor);
   if (element != p.op.getRegionOutputArgs()[0].getType())
@@ -508,9 +532,9 @@ std::optional<PackedLayout> quern::getPackedLayout(kernel::FuncOp original, unsi
     isStatic &= d.isConstant();
     return d.isConstant() ? d.getConstant() : 0;
   };
-  layout.depth = constant(space->dims[p.depth].size);
+  layout.depth = constant(space->dims[p.depth[0]].size);
   layout.columns = constant(space->dims[p.column].size);
-  layout.depthStride = constant(p.right->coeffs[p.depth]);
+  layout.depthStride = constant(p.right->coeffs[p.depth[0]]);
   layout.columnStride = constant(p.right->coeffs[p.column]);
   unsigned numBatch = 0;
   for (unsigned d : p.batch)

@@ -9,6 +9,7 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/Verifier.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
 using namespace quern;
@@ -27,6 +28,65 @@ static Value copyInto(OpBuilder &b, Location loc, Value v, Value out) {
       .getResult(0);
 }
 
+/// The index as an affine expression of the loops of `op`; null when it is none.
+static AffineExpr affineIndex(linalg::GenericOp op, Value v) {
+  APInt constant;
+  if (matchPattern(v, m_ConstantInt(&constant)))
+    return getAffineConstantExpr(constant.getSExtValue(), op.getContext());
+  Operation *def = v.getDefiningOp();
+  if (!def)
+    return {};
+  if (auto index = dyn_cast<linalg::IndexOp>(def))
+    return getAffineDimExpr(index.getDim(), op.getContext());
+  if (isa<arith::IndexCastOp, arith::ExtSIOp>(def))
+    return affineIndex(op, def->getOperand(0));
+  if (!isa<arith::AddIOp, arith::SubIOp, arith::MulIOp>(def))
+    return {};
+  AffineExpr x = affineIndex(op, def->getOperand(0)), y = affineIndex(op, def->getOperand(1));
+  if (!x || !y)
+    return {};
+  if (isa<arith::AddIOp>(def))
+    return x + y;
+  if (isa<arith::SubIOp>(def))
+    return x - y;
+  return isa<AffineConstantExpr>(x) || isa<AffineConstantExpr>(y) ? x * y : AffineExpr();
+}
+
+/// An element that is picked at an affine function of the loops (the window of a
+/// convolution without padding) is an operand with that function as its index map.
+static void extractsToOperands(kernel::FuncOp kernel, linalg::GenericOp op) {
+  SmallVector<std::pair<tensor::ExtractOp, AffineMap>> picked;
+  for (auto extract : op.getBody()->getOps<tensor::ExtractOp>()) {
+    SmallVector<AffineExpr> exprs;
+    for (Value i : extract.getIndices())
+      exprs.push_back(affineIndex(op, i));
+    if (isInMemory(kernel, extract.getTensor()) &&
+        llvm::all_of(exprs, [](AffineExpr e) { return bool(e); }))
+      picked.push_back({extract, AffineMap::get(op.getNumLoops(), 0, exprs, op.getContext())});
+  }
+  if (picked.empty())
+    return;
+  SmallVector<Value> ins(op.getDpsInputs());
+  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+  for (auto [n, pick] : llvm::enumerate(picked)) {
+    maps.insert(maps.begin() + ins.size(), pick.second);
+    BlockArgument arg = op.getBody()->insertArgument(
+        ins.size(), getElementTypeOrSelf(pick.first.getTensor()), op.getLoc());
+    ins.push_back(pick.first.getTensor());
+    pick.first.getResult().replaceAllUsesWith(arg);
+    pick.first.erase();
+  }
+  OpBuilder b(op);
+  auto made = linalg::GenericOp::create(b, op.getLoc(), op.getResultTypes(), ins, op.getDpsInits(),
+                                        maps, op.getIteratorTypesArray());
+  made.getRegion().takeBody(op.getRegion());
+  for (Operation &o : llvm::make_early_inc_range(llvm::reverse(*made.getBody())))
+    if (isOpTriviallyDead(&o))
+      o.erase();
+  op->replaceAllUsesWith(made);
+  op->erase();
+}
+
 LogicalResult cpu::normalize(kernel::FuncOp kernel) {
   IRRewriter rewriter(kernel.getContext());
   Block &body = kernel.getBody().front();
@@ -41,6 +101,12 @@ LogicalResult cpu::normalize(kernel::FuncOp kernel) {
     if (failed(linalg::generalizeNamedOp(rewriter, op)))
       return op.emitError("unsupported: an op without a general form in a kernel");
   }
+  // What only the results that nobody asked for need.
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body)))
+    if (isOpTriviallyDead(&op))
+      op.erase();
+  for (auto op : llvm::make_early_inc_range(body.getOps<linalg::GenericOp>()))
+    extractsToOperands(kernel, op);
   for (Operation &op : body.without_terminator()) {
     bool onTensors = llvm::any_of(op.getResultTypes(), llvm::IsaPred<TensorType>);
     if (isa<linalg::GenericOp, linalg::FillOp, tensor::EmptyOp, tensor::CastOp,

@@ -211,6 +211,93 @@ kernel.func @bmm kind "contraction" {
 }
 
 // bf16 operands, sums in f32, the result rounded once.
+// A convolution with a bias: the window of each output position is the column of a matrix whose
+// depth is channels times positions of the weight. Two spatial dims with numbers of their own.
+TEST_F(ContractionTest, Convolution) {
+  struct Case {
+    int64_t stride, dilation;
+  };
+  for (Case c : {Case{1, 1}, Case{1, 2}, Case{2, 1}}) {
+    std::string text = llvm::formatv(R"(
+!x = tensor<?x3x?x?xf32, #quern.dims<d0, d1, d2>>
+!w = tensor<9x3x3x2xf32>
+!o = tensor<?x9x?x?xf32, #quern.dims<d0, d3, d4>>
+#id = affine_map<(n, o, y, x) -> (n, o, y, x)>
+kernel.func @k kind "convolution" {{
+^bb0(%x: !x, %w: !w, %b: tensor<9xf32>, %o: !o):
+  %zero = arith.constant 0.0 : f32
+  %z = linalg.fill ins(%zero : f32) outs(%o : !o) -> !o
+  %1 = linalg.generic {{indexing_maps = [affine_map<(n, o, y, x, c, k, l) -> (o, c, k, l)>,
+                                        affine_map<(n, o, y, x, c, k, l) -> (n, o, y, x)>],
+      iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]}
+      ins(%w : !w) outs(%z : !o) {{
+  ^bb0(%a: f32, %acc: f32):
+    %n = linalg.index 0 : index
+    %y = linalg.index 2 : index
+    %u = linalg.index 3 : index
+    %c = linalg.index 4 : index
+    %k = linalg.index 5 : index
+    %l = linalg.index 6 : index
+    %stride = arith.constant {0} : i64
+    %dilation = arith.constant {1} : i64
+    %y0 = arith.index_cast %y : index to i64
+    %y1 = arith.muli %y0, %stride : i64
+    %k0 = arith.index_cast %k : index to i64
+    %k1 = arith.muli %k0, %dilation : i64
+    %y2 = arith.addi %y1, %k1 : i64
+    %y3 = arith.index_cast %y2 : i64 to index
+    %u0 = arith.index_cast %u : index to i64
+    %u1 = arith.muli %u0, %stride : i64
+    %l0 = arith.index_cast %l : index to i64
+    %u2 = arith.addi %u1, %l0 : i64
+    %u3 = arith.index_cast %u2 : i64 to index
+    %e = tensor.extract %x[%n, %c, %y3, %u3] : !x
+    %t = arith.mulf %e, %a : f32
+    %r = arith.addf %acc, %t : f32
+    linalg.yield %r : f32 } -> !o
+  %2 = linalg.generic {{indexing_maps = [#id, affine_map<(n, o, y, x) -> (o)>, #id],
+      iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+      ins(%1, %b : !o, tensor<9xf32>) outs(%o : !o) {{
+  ^bb0(%a: f32, %q: f32, %d: f32):
+    %r = arith.addf %a, %q : f32
+    linalg.yield %r : f32 } -> !o
+  kernel.yield %2 : !o
+})",
+                                     c.stride, c.dilation);
+    std::vector<CompiledKernel> kernels;
+    kernels.push_back(compile(text));
+    EXPECT_NE(kernels.back().ir.find("llvm.alloca"), std::string::npos) << "is not packed";
+    ScheduleOptions strict, reference;
+    strict.strict = true;
+    reference.reference = true;
+    kernels.push_back(compile(text, strict));
+    kernels.push_back(compile(text, reference));
+    for (const MachineModel &machine : otherMachines())
+      kernels.push_back(compile(text, {}, machine));
+    for (CompiledKernel &k : kernels) {
+      ASSERT_TRUE(bool(k));
+      for (int64_t rows : {1, 3})
+        for (int64_t columns : {0, 1, 7, 16, 23, 24, 25, 70}) {
+          int64_t n = 2, h = c.stride * rows + 2 * c.dilation, w = c.stride * columns + 1;
+          std::vector<float> x = randomFloats(n * 3 * h * w), weight = randomFloats(9 * 18),
+                             bias = randomFloats(9, -1, 1, 3), o(n * 9 * rows * columns + 1, 9.f);
+          k({x.data(), weight.data(), bias.data(), o.data()}, {n, h, w, rows, columns}, 1);
+          for (int64_t i = 0; i < n * 9 * rows * columns; ++i) {
+            int64_t u = i % columns, y = i / columns % rows, f = i / columns / rows % 9,
+                    b = i / columns / rows / 9;
+            double want = bias[f];
+            for (int64_t t = 0; t < 18; ++t)
+              want += double(x[((b * 3 + t / 6) * h + y * c.stride + t / 2 % 3 * c.dilation) * w +
+                               u * c.stride + t % 2]) *
+                      weight[f * 18 + t];
+            ASSERT_NEAR(o[i], want, 1e-4) << i << " of " << rows << "x" << columns;
+          }
+          ASSERT_EQ(o.back(), 9.f) << "written behind the end";
+        }
+    }
+  }
+}
+
 TEST_F(ContractionTest, BF16) {
   const char *text = R"(
 !x = tensor<?x?xbf16, #quern.dims<d0, d1>>
