@@ -14,6 +14,7 @@
 
 #include "quern/Codegen/CPU/Target.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
@@ -39,6 +40,9 @@ struct MachineModel {
   bool prefetchStreams = false;
   /// Bytes. Of this machine when the target is this machine's CPU, else typical.
   int64_t l1Bytes = 32 << 10, l2Bytes = 512 << 10, l3Bytes = 16 << 20;
+  /// Results of at least so many bytes are stored past the caches: none of it would be
+  /// there any more for who reads it next. Spares reading lines that are overwritten.
+  int64_t streamBytes() const { return std::min<int64_t>(l3Bytes, 32 << 20); }
 
   static MachineModel get(const CpuTarget &target);
 

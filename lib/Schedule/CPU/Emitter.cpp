@@ -423,7 +423,7 @@ void Emitter::store(const Buffer &buffer, Value index, Value value, const Lanes 
   Value at = address(buffer.ptr, buffer.element, index);
   unsigned bytes = byteWidth(element);
   if (!lanes.mask) {
-    LLVM::StoreOp::create(b, loc, value, at, stream ? bytes * lanes.count : bytes, false, stream);
+    LLVM::StoreOp::create(b, loc, value, at, stream ? machine.vectorBytes : bytes, false, stream);
   } else if (machine.hasMaskedAccess(element.getIntOrFloatBitWidth())) {
     LLVM::MaskedStoreOp::create(b, loc, value, at, lanes.mask, bytes);
   } else {

@@ -114,6 +114,7 @@ public:
                           const Lanes &lanes);
   /// Elements at a vector of indices.
   mlir::Value gather(const Buffer &buffer, mlir::Value indices, const Lanes &lanes);
+  /// `stream`: past the caches; the address is a multiple of the machine's vectors.
   void store(const Buffer &buffer, mlir::Value index, mlir::Value value, const Lanes &lanes,
              bool stream = false);
   void storeStrided(const Buffer &buffer, mlir::Value index, mlir::Value stride, mlir::Value value,

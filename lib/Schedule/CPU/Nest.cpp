@@ -13,8 +13,6 @@ using namespace mlir;
 using namespace quern;
 using namespace quern::cpu;
 
-// Partial sums of a row reduction: part of what results mean, not of the schedule.
-static constexpr unsigned partials = 64;
 // Elements of a unit of pointwise work; a multiple of every block of vectors.
 static constexpr int64_t pointwiseBlock = 4096;
 // Longest row (in elements) that is kept on the stack between passes.
@@ -83,15 +81,14 @@ void Nest::plan() {
 
   rows = vectors && numPass == 1 && space.dims.back().pass;
   for (linalg::GenericOp op : space.ops)
-    if (op.getNumReductionLoops())
-      for (unsigned i = 0; i < op.getNumResults(); ++i)
-        rows = rows && neutralElement(combinerOf(op, i));
+    if (info(op).reduction)
+      rows = rows && sumOrder(op) != SumOrder::Sequence;
   for (unsigned d = 0; d < numDims; ++d)
     if (rows ? space.dims[d].pass : !space.dims[d].pass)
       vectorDim = d;
   if (vectors && vectorDim >= 0) {
     width = e.machine.lanes() * groupSize();
-    unroll = rows ? partials / width : numPass ? 2 : 1;
+    unroll = rows ? numPartials / width : numPass ? 2 : 1;
   }
   for (unsigned d = 0; d < numDims; ++d) {
     if (space.dims[d].pass)
@@ -99,6 +96,8 @@ void Nest::plan() {
     else if (int(d) != vectorDim)
       outer.push_back(d);
   }
+  llvm::sort(passDims,
+             [&](unsigned a, unsigned b) { return space.dims[a].loop < space.dims[b].loop; });
   if (!rows)
     block = numPass ? std::max(width * unroll, 16u) : pointwiseBlock;
 }
@@ -325,7 +324,7 @@ void Nest::store(const Access &access, Value value, const Point &point) {
   if (width == 1 || !access.dependsOn(vectorDim))
     e.store(memory, index, value, {});
   else if (access.coeffs[vectorDim].isConstant(1))
-    e.store(memory, index, value, point.lanes);
+    e.store(memory, index, value, point.lanes, streaming);
   else
     e.storeStrided(memory, index, e.size(access.coeffs[vectorDim]), value, point.lanes);
 }

@@ -10,10 +10,10 @@
 /// for each level of reductions, in which all reductions and results of that level
 /// share one loop and producers are pulled in at the point of use.
 ///
-/// Two forms. *Rows*: lanes lie along the reduced dim, 64 partial sums (of the elements
-/// equal mod 64) are joined pairwise whatever the vector width. *Columns*: lanes lie
-/// along a dim that is not reduced, each lane reduces in order; without reductions it is
-/// the pointwise form, with one lane the scalar reference.
+/// Two forms. *Rows*: lanes lie along the reduced dim; the partial sums are in registers,
+/// whatever the vector width. *Columns*: lanes lie along a dim that is not reduced, each
+/// lane reduces by itself, in a register or (partial sums) in memory; without reductions
+/// it is the pointwise form, with one lane the scalar reference.
 ///
 //===----------------------------------------------------------------------===//
 #ifndef QUERN_LIB_SCHEDULE_CPU_NEST_H
@@ -103,6 +103,12 @@ protected:
   mlir::Value joinPartials(mlir::linalg::GenericOp op, unsigned result,
                            llvm::SmallVector<mlir::Value> partials);
   void emitColumns(mlir::Value from, mlir::Value to);
+  bool isStream();
+  void ifAligned(llvm::function_ref<void(bool)> emit);
+  llvm::SmallVector<Buffer> beginPartials(llvm::ArrayRef<mlir::linalg::GenericOp> reductions,
+                                          unsigned vectors);
+  void endPartials(llvm::ArrayRef<mlir::linalg::GenericOp> reductions,
+                   llvm::ArrayRef<Buffer> partials, llvm::MutableArrayRef<mlir::Value> running);
   void emitColumnBlock(mlir::Value column, unsigned vectors, const Lanes &lanes);
 
   Emitter &e;
@@ -125,6 +131,7 @@ protected:
 
   // The place.
   int pass = 0;
+  bool streaming = false;                   ///< results are stored past the caches
   llvm::SmallVector<mlir::Value> unitIndex; ///< of the outer dims; null for others
   llvm::DenseMap<const Access *, mlir::Value> bases;
 };

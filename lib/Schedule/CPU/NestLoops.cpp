@@ -181,15 +181,65 @@ Value Nest::joinPartials(linalg::GenericOp op, unsigned result, SmallVector<Valu
 // Columns
 //===----------------------------------------------------------------------===//
 
+/// Whether this is pointwise work on plain ranges whose results are known to be large, and
+/// stand in no buffer that was just read.
+bool Nest::isStream() {
+  kernel::FuncOp kernel = space.kernel;
+  if (!e.machine.x86 || !e.machine.avx || !passDims.empty() || !outer.empty() || width == 1 ||
+      !space.dims[vectorDim].size.isConstant())
+    return false;
+  int64_t bytes = 0;
+  for (const Space::Output &out : space.outputs) {
+    auto arg = dyn_cast<BlockArgument>(out.access.tensor);
+    if (!arg || !out.access.coeffs[vectorDim].isConstant(1) || !out.access.offset.isConstant(0))
+      return false;
+    for (unsigned in = 0; in < kernel.getNumIns(); ++in)
+      if (kernel.mayShare(arg.getArgNumber() - kernel.getNumIns(), in))
+        return false;
+    unsigned bits = e.storage(getElementTypeOrSelf(arg)).getIntOrFloatBitWidth();
+    if (width * bits / 8 % e.machine.vectorBytes)
+      return false;
+    bytes += space.dims[vectorDim].size.getConstant() * bits / 8;
+  }
+  return bytes >= e.machine.streamBytes();
+}
+
+/// `emit(true)` where all results begin at a multiple of a vector, else `emit(false)`.
+void Nest::ifAligned(llvm::function_ref<void(bool)> emit) {
+  Value low = e.i64(0);
+  for (const Space::Output &out : space.outputs)
+    low = arith::OrIOp::create(
+        b, loc, low, LLVM::PtrToIntOp::create(b, loc, e.i64Type, at(out.access).ptr).getResult());
+  Value isAligned = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
+                                          e.rem(low, e.i64(e.machine.vectorBytes)), e.i64(0));
+  auto branch = scf::IfOp::create(b, loc, isAligned, /*withElse=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  for (bool aligned : {true, false}) {
+    b.setInsertionPointToStart(
+        &(aligned ? branch.getThenRegion() : branch.getElseRegion()).front());
+    emit(aligned);
+  }
+}
+
 void Nest::emitColumns(Value from, Value to) {
   int64_t whole = int64_t(width) * unroll;
   from = e.min(from, to); // an empty range may begin behind the end
   Value mainEnd = e.sub(to, e.rem(e.sub(to, from), e.i64(whole)));
-  e.loop(from, mainEnd, whole, [&](Value column) {
-    if (passDims.empty() && whole > 1)
-      prefetch(e.add(column, e.i64(prefetchDistance)));
-    emitColumnBlock(column, unroll, {width, {}, {}});
-  });
+  auto main = [&](bool stream) {
+    streaming = stream;
+    e.loop(from, mainEnd, whole, [&](Value column) {
+      if (passDims.empty() && whole > 1)
+        prefetch(e.add(column, e.i64(prefetchDistance)));
+      emitColumnBlock(column, unroll, {width, {}, {}});
+    });
+    streaming = false;
+    if (stream) // others may see the results once the caller says that they are there
+      LLVM::CallIntrinsicOp::create(b, loc, b.getStringAttr("llvm.x86.sse.sfence"), ValueRange());
+  };
+  if (isStream())
+    ifAligned(main);
+  else
+    main(false);
   if (whole == 1)
     return;
   // The rest, in single machine vectors: less code.
@@ -197,6 +247,63 @@ void Nest::emitColumns(Value from, Value to) {
   e.loop(mainEnd, to, width,
          [&](Value column) { emitColumnBlock(column, 1, e.lanesLeft(width, e.sub(to, column))); });
   width = full;
+}
+
+/// Running values of the reductions whose order is partial sums, in memory: a lane has all
+/// of them, which is more than registers hold. One buffer for each running value of the
+/// pass; without a pointer where the value stays in a register.
+SmallVector<Buffer> Nest::beginPartials(ArrayRef<linalg::GenericOp> reductions, unsigned vectors) {
+  // Numbers that there are not leave their partials neutral, and joins of those do nothing.
+  SmallVector<Dim> sizes;
+  for (unsigned d : passDims)
+    sizes.push_back(space.dims[d].size);
+  Dim all = Dim::product(e.ctx, sizes);
+  int64_t count = numPartials;
+  if (all.isConstant())
+    count = std::min<int64_t>(count, llvm::PowerOf2Ceil(std::max<int64_t>(all.getConstant(), 1)));
+  SmallVector<Buffer> partials;
+  for (unsigned u = 0; u < vectors; ++u)
+    for (linalg::GenericOp op : reductions)
+      for (unsigned i = 0; i < op.getNumResults(); ++i) {
+        Buffer &memory = partials.emplace_back();
+        if (sumOrder(op) != SumOrder::Partials)
+          continue;
+        memory.element = getElementTypeOrSelf(op.getResult(i).getType());
+        memory.shape = {Dim::constant(e.ctx, count)};
+        memory.ptr = e.stack(memory.element, count * width);
+        Value neutral = e.splat(e.constant(neutralElement(combinerOf(op, i))), width);
+        e.loop(e.i64(0), e.i64(count * width), width,
+               [&](Value at) { e.store(memory, at, neutral, {width, {}, {}}); });
+      }
+  return partials;
+}
+
+/// Joins them pairwise, and with where the reduction begins.
+void Nest::endPartials(ArrayRef<linalg::GenericOp> reductions, ArrayRef<Buffer> partials,
+                       MutableArrayRef<Value> running) {
+  for (unsigned n = 0; n < partials.size();)
+    for (linalg::GenericOp op : reductions)
+      for (unsigned i = 0; i < op.getNumResults(); ++i, ++n) {
+        const Buffer &memory = partials[n];
+        if (!memory.ptr)
+          continue;
+        Operation *combiner = combinerOf(op, i);
+        Lanes lanes{width, {}, {}};
+        for (int64_t half = memory.shape[0].getConstant() / 2; half; half /= 2)
+          e.loop(e.i64(0), e.i64(half * width), width, [&](Value at) {
+            Value x = e.load(memory, at, lanes);
+            Value y = e.load(memory, e.add(at, e.i64(half * width)), lanes);
+            e.store(memory, at, e.cloneOp(combiner, {x, y}, 0), lanes);
+          });
+        Value sum = e.load(memory, e.i64(0), lanes);
+        Attribute start;
+        bool isNeutral = matchPattern(running[n], m_Constant(&start)) &&
+                         (start == neutralElement(combiner) ||
+                          (isa<SplatElementsAttr>(start) &&
+                           cast<SplatElementsAttr>(start).getSplatValue<Attribute>() ==
+                               neutralElement(combiner)));
+        running[n] = isNeutral ? sum : e.cloneOp(combiner, {running[n], sum}, 0);
+      }
 }
 
 void Nest::emitColumnBlock(Value column, unsigned vectors, const Lanes &lanes) {
@@ -223,17 +330,31 @@ void Nest::emitColumnBlock(Value column, unsigned vectors, const Lanes &lanes) {
       point.local = Values();
     }
     unsigned each = running.size() / vectors;
+    SmallVector<Buffer> partials = beginPartials(reductions, vectors);
     SmallVector<Value> index(space.dims.size());
     std::function<SmallVector<Value>(unsigned, SmallVector<Value>)> nest =
         [&](unsigned depth, SmallVector<Value> values) -> SmallVector<Value> {
       if (depth == passDims.size()) {
+        Value number = e.i64(0);
+        for (unsigned d : passDims)
+          number = e.add(e.mul(number, e.size(space.dims[d].size)), index[d]);
+        SmallVector<Value> now = values;
+        auto place = [&](const Buffer &memory) {
+          return e.mul(e.rem(number, e.size(memory.shape[0])), e.i64(width));
+        };
+        for (auto [n, memory] : llvm::enumerate(partials))
+          if (memory.ptr)
+            now[n] = e.load(memory, place(memory), {width, {}, {}});
         for (auto [u, fixedPoint] : llvm::enumerate(points)) {
           Point point = fixedPoint;
           for (unsigned d : passDims)
             point.index[d] = index[d];
-          step(point, MutableArrayRef<Value>(values).slice(u * each, each));
+          step(point, MutableArrayRef<Value>(now).slice(u * each, each));
         }
-        return values;
+        for (auto [n, memory] : llvm::enumerate(partials))
+          if (memory.ptr)
+            e.store(memory, place(memory), std::exchange(now[n], values[n]), {width, {}, {}});
+        return now;
       }
       unsigned d = passDims[depth];
       return e.loop(e.i64(0), e.size(space.dims[d].size), 1, values,
@@ -243,6 +364,7 @@ void Nest::emitColumnBlock(Value column, unsigned vectors, const Lanes &lanes) {
                     });
     };
     running = nest(0, running);
+    endPartials(reductions, partials, running);
     unsigned n = 0;
     for (unsigned u = 0; u < vectors; ++u)
       for (linalg::GenericOp op : reductions)

@@ -174,6 +174,27 @@ Operation *cpu::combinerOf(linalg::GenericOp op, unsigned i) {
   return user;
 }
 
+SumOrder cpu::sumOrder(linalg::GenericOp op) {
+  bool exact = true;
+  for (unsigned i = 0; i < op.getNumResults(); ++i) {
+    Operation *combiner = combinerOf(op, i);
+    if (!neutralElement(combiner))
+      return SumOrder::Sequence;
+    exact &= !isa<arith::AddFOp, arith::MulFOp>(combiner);
+    Value term = combiner->getOperand(combiner->getOperand(0) == op.getRegionOutputArgs()[i]);
+    if (auto product = term.getDefiningOp<arith::MulFOp>())
+      if (product.getLhs() != product.getRhs())
+        return SumOrder::Any;
+  }
+  if (exact)
+    return SumOrder::Any;
+  for (unsigned l = op.getNumLoops(); l-- > 0;)
+    if (!loopSize(op, l).isConstant(1))
+      return op.getIteratorTypesArray()[l] == utils::IteratorType::reduction ? SumOrder::Partials
+                                                                             : SumOrder::Sequence;
+  return SumOrder::Sequence;
+}
+
 TypedAttr cpu::neutralElement(Operation *combiner) {
   if (!combiner)
     return {};
@@ -204,10 +225,15 @@ linalg::GenericOp Space::producer(Value v) const {
 Space::Space(kernel::FuncOp kernel, ArrayRef<linalg::GenericOp> ops,
              ArrayRef<std::pair<Value, Value>> outs, llvm::function_ref<bool(Value)> inMemory)
     : kernel(kernel), ops(ops) {
+  unsigned most = 0; // loops of more than one step
   for (linalg::GenericOp op : ops) {
     info[op]; // known as an op of the nest
-    if (!root || op.getNumLoops() >= root.getNumLoops())
+    unsigned loops = llvm::count_if(llvm::seq<unsigned>(0, op.getNumLoops()),
+                                    [&](unsigned l) { return !loopSize(op, l).isConstant(1); });
+    if (!root || loops >= most) {
       root = op;
+      most = loops;
+    }
     for (Value v : op->getOperands())
       if (inMemory(v))
         memory.insert(v);
@@ -484,15 +510,17 @@ bool Space::makeAccesses(ArrayRef<std::pair<Value, Value>> outs) {
   for (unsigned d : order) {
     if (rootSizes[d].isConstant(1))
       continue;
-    bool merge = !dims.empty() && dims.back().pass == pass.test(d) && !pinned.test(d) &&
+    // What is reduced is counted in the order of the loops, not of the memory.
+    bool merge = !dims.empty() && dims.back().pass == pass.test(d) &&
+                 !(pass.test(d) && d < inner.back()) && !pinned.test(d) &&
                  !pinned.test(inner.back()) && llvm::all_of(all, [&](Access *a) {
                    return a->coeffs[inner.back()] == a->coeffs[d] * rootSizes[d];
                  });
     if (merge) {
       dims.back().size = dims.back().size * rootSizes[d];
-      inner.back() = d;
+      dims.back().loop = inner.back() = d;
     } else {
-      dims.push_back({rootSizes[d], bool(pass.test(d))});
+      dims.push_back({rootSizes[d], bool(pass.test(d)), d});
       inner.push_back(d);
     }
   }

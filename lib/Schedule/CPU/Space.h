@@ -49,6 +49,15 @@ std::optional<Access> linearAccess(kernel::FuncOp kernel, mlir::Value tensor, ml
 /// The op that joins two running values of result `i` of a reduction, when the region
 /// only applies it: `acc' = op(acc, f(inputs))`.
 mlir::Operation *combinerOf(mlir::linalg::GenericOp op, unsigned i);
+/// In what order a reduction goes, which decides the bits of its result (docs/numerics.md).
+/// It follows from the op by itself: what it is fused with changes nothing.
+enum class SumOrder {
+  Partials, ///< `numPartials` running values, of the elements equal mod that, joined pairwise
+  Sequence, ///< one running value
+  Any,      ///< all orders give the same, or (sums of products) several are allowed
+};
+constexpr unsigned numPartials = 64;
+SumOrder sumOrder(mlir::linalg::GenericOp op);
 /// What the combiner leaves unchanged; null when there is none.
 mlir::TypedAttr neutralElement(mlir::Operation *combiner);
 
@@ -57,6 +66,7 @@ public:
   struct SpaceDim {
     Dim size;
     bool pass = false;
+    unsigned loop = 0; ///< of the root op: the innermost one of those that it stands for
   };
   struct OpInfo {
     mlir::AffineMap loops; ///< from the root op's loops to this op's

@@ -66,4 +66,44 @@ kernel.func @k kind "pointwise" share [0, 0] {
   }
 }
 
+// Results that no cache would hold are stored past them, where they are aligned; also in the
+// smallest pieces, and with a rest.
+TEST_F(PointwiseTest, LargeResultsAreStreamed) {
+  const char *text = R"(
+#id = affine_map<(i) -> (i)>
+!t = tensor<20011xf32>
+kernel.func @k kind "pointwise" {
+^bb0(%x: !t, %o: !t):
+  %k = arith.constant 1.25 : f32
+  %1 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+      ins(%x : !t) outs(%o : !t) {
+  ^bb0(%a: f32, %d: f32):
+    %t = arith.mulf %a, %k : f32
+    linalg.yield %t : f32 } -> !t
+  kernel.yield %1 : !t
+})";
+  constexpr int64_t n = 20011;
+  MachineModel machine = MachineModel::get(target);
+  EXPECT_EQ(compile(text).ir.find("nontemporal"), std::string::npos) << "it is small";
+  machine.l3Bytes = n * 4;
+  CompiledKernel k = compile(text, {}, machine);
+  ASSERT_TRUE(bool(k));
+  if (!machine.avx)
+    GTEST_SKIP() << "this CPU has no AVX";
+  EXPECT_NE(k.ir.find("nontemporal"), std::string::npos);
+  machine.l3Bytes = n * 4 + 4;
+  EXPECT_EQ(compile(text, {}, machine).ir.find("nontemporal"), std::string::npos);
+  std::vector<float> x = randomFloats(n), o(n + 64);
+  float *aligned = o.data();
+  while (reinterpret_cast<uintptr_t>(aligned) % 64)
+    ++aligned;
+  for (float *out : {aligned, aligned + 1, aligned + 4, aligned + 8}) {
+    std::fill(o.begin(), o.end(), 77.f);
+    k({x.data(), out}, {}, 1);
+    for (int64_t i = 0; i < n; ++i)
+      ASSERT_EQ(out[i], x[i] * 1.25f) << i;
+    ASSERT_EQ(out[n], 77.f) << "written behind the end";
+  }
+}
+
 } // namespace

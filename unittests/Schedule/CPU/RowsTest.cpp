@@ -216,6 +216,83 @@ kernel.func @sum kind "row_reduction" {
   }
 }
 
+// Nor does it matter how the operand lies, or what runs beside the sum: the op's loops alone
+// decide. Lanes along the summed dim, along the other one, and none at all; two summed dims.
+TEST_F(RowsTest, SumsAreTheSameBitsInAnyNest) {
+  auto text = [](llvm::StringRef map, llvm::StringRef type, llvm::StringRef term, bool last) {
+    return llvm::formatv(R"(
+!x = {1}
+!o = tensor<?xf32, #quern.dims<d0>>
+#loops = affine_map<{3}>
+kernel.func @sum kind "row_reduction" {{
+^bb0(%x: !x, %o: !o):
+  %zero = arith.constant 0.0 : f32
+  %z = linalg.fill ins(%zero : f32) outs(%o : !o) -> !o
+  %s = linalg.generic {{indexing_maps = [affine_map<{0}>, #loops], iterator_types = [{4}]}
+      ins(%x : !x) outs(%z : !o) {{
+  ^bb0(%a: f32, %acc: f32):
+    {2}
+    %r = arith.addf %acc, %t : f32
+    linalg.yield %r : f32 } -> !o
+  kernel.yield %s : !o
+})",
+                         map, type, term, last ? "(r, i, j) -> (r)" : "(i, j, r) -> (r)",
+                         last ? "\"parallel\", \"reduction\", \"reduction\""
+                              : "\"reduction\", \"reduction\", \"parallel\"")
+        .str();
+  };
+  const char *same = "%t = arith.addf %a, %zero : f32";
+  const char *branch = R"(%c = arith.cmpf ogt, %a, %zero : f32
+    %t = scf.if %c -> f32 { scf.yield %a : f32 } else { %w = arith.addf %a, %zero : f32 scf.yield %w : f32 })";
+  const char *rij = "tensor<?x?x5xf32, #quern.dims<d0, d1>>",
+             *ijr = "tensor<?x5x?xf32, #quern.dims<d1, d0>>",
+             *jri = "tensor<5x?x?xf32, #quern.dims<d0, d1>>";
+  for (bool last : {true, false}) {
+    std::string from = last ? "(r, i, j) -> " : "(i, j, r) -> ";
+    struct Layout {
+      std::string text;
+      int64_t r, i, j; ///< which dim of memory: 0 is the outermost
+    };
+    std::vector<Layout> layouts = {{text(from + "(r, i, j)", rij, same, last), 0, 1, 2},
+                                   {text(from + "(r, i, j)", rij, branch, last), 0, 1, 2},
+                                   {text(from + "(i, j, r)", ijr, same, last), 2, 0, 1},
+                                   {text(from + "(j, r, i)", jri, same, last), 1, 2, 0}};
+    for (int64_t n : {0, 1, 2, 12, 13, 40}) {
+      int64_t rows = 19;
+      std::vector<float> x = randomFloats(rows * n * 5, -100, 100), want;
+      for (const Layout &layout : layouts)
+        for (unsigned variant = 0; variant < 5; ++variant) {
+          ScheduleOptions options;
+          options.strict = variant == 3;
+          options.reference = variant == 4;
+          std::optional<MachineModel> machine;
+          if (variant == 1 || variant == 2)
+            machine = otherMachines()[variant - 1];
+          CompiledKernel k = compile(layout.text, options, machine);
+          ASSERT_TRUE(bool(k));
+          int64_t sizes[3], strides[3];
+          sizes[layout.r] = rows, sizes[layout.i] = n, sizes[layout.j] = 5;
+          strides[2] = 1, strides[1] = sizes[2], strides[0] = sizes[1] * sizes[2];
+          std::vector<float> laid(x.size()), o(rows);
+          for (int64_t r = 0; r < rows; ++r)
+            for (int64_t i = 0; i < n; ++i)
+              for (int64_t j = 0; j < 5; ++j)
+                laid[r * strides[layout.r] + i * strides[layout.i] + j * strides[layout.j]] =
+                    x[(r * n + i) * 5 + j];
+          // The sizes are arguments in the order of their appearance.
+          std::vector<int64_t> dims = {rows, n};
+          if (layout.r > layout.i)
+            std::swap(dims[0], dims[1]);
+          k({laid.data(), o.data()}, dims, 3);
+          if (want.empty())
+            want = o;
+          EXPECT_EQ(o, want) << "layout " << &layout - layouts.data() << ", variant " << variant
+                             << ", " << n << (last ? ", last" : ", first");
+        }
+    }
+  }
+}
+
 // A gradient's bias: the sum over rows, a mean over the middle dim, arg max with two
 // running values, all of them with lanes along a dim that stays.
 TEST_F(RowsTest, ColumnSum) {
@@ -226,8 +303,8 @@ kernel.func @sum kind "column_reduction" {
 ^bb0(%x: !t, %o: !o):
   %zero = arith.constant 0.0 : f32
   %z = linalg.fill ins(%zero : f32) outs(%o : !o) -> !o
-  %s = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, k, j)>, affine_map<(i, j, k) -> (i, j)>],
-      iterator_types = ["parallel", "parallel", "reduction"]} ins(%x : !t) outs(%z : !o) {
+  %s = linalg.generic {indexing_maps = [affine_map<(i, k, j) -> (i, k, j)>, affine_map<(i, k, j) -> (i, j)>],
+      iterator_types = ["parallel", "reduction", "parallel"]} ins(%x : !t) outs(%z : !o) {
   ^bb0(%a: f32, %acc: f32):
     %r = arith.addf %acc, %a : f32
     linalg.yield %r : f32 } -> !o
