@@ -120,7 +120,7 @@ public:
   /// The objects of the kernels. On a device: of what the host needs to launch them.
   llvm::Expected<std::vector<std::unique_ptr<llvm::MemoryBuffer>>> kernels() {
     if (!settings.device)
-      return compileKernels(units, settings, options);
+      return compileKernels(*module.getContext(), units, settings, options);
     llvm::Expected<DeviceKernels> compiled = compileDeviceKernels(module, units, settings, options);
     if (!compiled)
       return compiled.takeError();
@@ -419,9 +419,9 @@ llvm::Expected<std::string> compileText(ModuleOp module, const CompileOptions &o
     return text;
   }
   if (stage == Stage::Scheduled) {
-    std::unique_ptr<MLIRContext> ctx = createContext();
+    MLIRContext *ctx = module.getContext();
     for (const KernelUnit &unit : c.units) {
-      DiagnosticCollector diagnostics(ctx.get(), options.onRemark);
+      DiagnosticCollector diagnostics(ctx, options.onRemark);
       FailureOr<OwningOpRef<ModuleOp>> loops = scheduleUnit(*ctx, unit, c.settings);
       if (failed(loops))
         return withContext(diagnostics.take("scheduling"), "kernel '" + unit.display + "': ");

@@ -70,7 +70,7 @@ static bool split(StringRef bytes, int64_t &threads, StringRef &text, StringRef 
 llvm::Expected<DeviceKernels> compileDeviceKernels(ModuleOp module, ArrayRef<KernelUnit> units,
                                                    const KernelSettings &settings,
                                                    const CompileOptions &options) {
-  auto compiled = compileKernels(units, settings, options);
+  auto compiled = compileKernels(*module.getContext(), units, settings, options);
   if (!compiled)
     return compiled.takeError();
   DeviceKernels result;

@@ -198,7 +198,7 @@ compileUnit(MLIRContext &ctx, const KernelUnit &unit, const KernelSettings &sett
 }
 
 llvm::Expected<std::vector<std::unique_ptr<llvm::MemoryBuffer>>>
-compileKernels(ArrayRef<KernelUnit> units, const KernelSettings &settings,
+compileKernels(MLIRContext &ctx, ArrayRef<KernelUnit> units, const KernelSettings &settings,
                const CompileOptions &options) {
   std::vector<std::unique_ptr<llvm::MemoryBuffer>> results(units.size());
   std::vector<size_t> missing;
@@ -216,11 +216,10 @@ compileKernels(ArrayRef<KernelUnit> units, const KernelSettings &settings,
   std::atomic<bool> stop{false};
   std::mutex progress;
   size_t done = 0;
-  auto work = [&] {
-    std::unique_ptr<MLIRContext> ctx = createContext();
+  auto work = [&](MLIRContext &ctx) {
     for (size_t n; !stop && (n = next++) < missing.size();) {
       size_t i = missing[n];
-      auto code = compileUnit(*ctx, units[i], settings);
+      auto code = compileUnit(ctx, units[i], settings);
       if (!code) {
         errors[i] = code.takeError();
         stop = true;
@@ -237,9 +236,8 @@ compileKernels(ArrayRef<KernelUnit> units, const KernelSettings &settings,
   size_t wanted = options.threads ? options.threads : std::thread::hardware_concurrency();
   std::vector<std::thread> threads;
   for (size_t t = 1; t < std::min(wanted, missing.size()); ++t)
-    threads.emplace_back(work);
-  if (!missing.empty())
-    work();
+    threads.emplace_back([&] { work(*createContext()); });
+  work(ctx);
   for (std::thread &thread : threads)
     thread.join();
   std::optional<llvm::Error> first;

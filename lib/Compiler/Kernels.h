@@ -52,11 +52,11 @@ mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
 scheduleUnit(mlir::MLIRContext &ctx, const KernelUnit &unit, const KernelSettings &settings);
 
 /// What each unit becomes (objects, or text by `settings.codegen.emit`), from the
-/// cache or by several threads. Errors name the kernel; of several, the first
-/// kernel's is answered.
+/// cache or by several threads: this one works in `ctx`, others in contexts of their own.
+/// Errors name the kernel; of several, the first kernel's is answered.
 llvm::Expected<std::vector<std::unique_ptr<llvm::MemoryBuffer>>>
-compileKernels(llvm::ArrayRef<KernelUnit> units, const KernelSettings &settings,
-               const CompileOptions &options);
+compileKernels(mlir::MLIRContext &ctx, llvm::ArrayRef<KernelUnit> units,
+               const KernelSettings &settings, const CompileOptions &options);
 
 /// A kernel for a device: its text and the object of its `_range`, as one piece.
 mlir::FailureOr<std::string> compileDeviceUnit(mlir::MLIRContext &ctx, const KernelUnit &unit,

@@ -180,7 +180,8 @@ static Error run() {
     return invalidInput("expected a model");
   if (!saveFolder.empty() && !sys::fs::is_directory(saveFolder))
     return invalidInput(saveFolder + ": no such folder");
-  Expected<Loaded> loaded = load(files.front());
+  // Never taken apart: the process ends soon.
+  static Expected<Loaded> &loaded = *new Expected<Loaded>(load(files.front()));
   if (!loaded)
     return loaded.takeError();
   Expected<const quern_function *> picked = loaded->pick();

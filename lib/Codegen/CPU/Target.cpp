@@ -11,12 +11,15 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Host.h"
+
+#include <mutex>
 
 using namespace llvm;
 
@@ -41,10 +44,17 @@ static const Target &backend() {
   return *target;
 }
 
-static std::unique_ptr<MCSubtargetInfo> subtarget(StringRef triple, StringRef cpu,
-                                                  StringRef features) {
-  return std::unique_ptr<MCSubtargetInfo>(
-      backend().createMCSubtargetInfo(Triple(triple), cpu, features));
+/// What LLVM knows of a CPU. Made once: it takes a fraction of a millisecond, and a
+/// compilation asks for a dozen features.
+static const MCSubtargetInfo &subtarget(StringRef triple, StringRef cpu, StringRef features) {
+  static std::mutex mutex;
+  static StringMap<std::unique_ptr<MCSubtargetInfo>> known;
+  std::lock_guard<std::mutex> lock(mutex);
+  std::unique_ptr<MCSubtargetInfo> &info =
+      known[(triple + Twine('\0') + cpu + Twine('\0') + features).str()];
+  if (!info)
+    info.reset(backend().createMCSubtargetInfo(Triple(triple), cpu, features));
+  return *info;
 }
 
 CpuTarget CpuTarget::native() {
@@ -64,15 +74,15 @@ FailureOr<CpuTarget> CpuTarget::parse(StringRef text, function_ref<void(const Tw
   CpuTarget target = native();
   if (parts.front() != "native")
     target = {target.triple, parts.front().str(), ""};
-  auto all = subtarget(target.triple, "", "");
-  if (!all->isCPUStringValid(target.cpu))
+  const MCSubtargetInfo &all = subtarget(target.triple, "", "");
+  if (!all.isCPUStringValid(target.cpu))
     return error("invalid: unknown CPU '" + parts.front() +
                  "' (expected native, or a name such as x86-64-v3)"),
            failure();
   for (StringRef part : ArrayRef(parts).drop_front()) {
     StringRef name = part;
     bool sign = name.consume_front("+") || name.consume_front("-");
-    bool known = llvm::any_of(all->getAllProcessorFeatures(),
+    bool known = llvm::any_of(all.getAllProcessorFeatures(),
                               [&](const SubtargetFeatureKV &kv) { return name == kv.Key; });
     if (!sign || !known)
       return error("invalid: CPU feature '" + part +
@@ -84,14 +94,13 @@ FailureOr<CpuTarget> CpuTarget::parse(StringRef text, function_ref<void(const Tw
 }
 
 bool CpuTarget::has(StringRef feature) const {
-  return subtarget(triple, cpu, features)->checkFeatures(("+" + feature).str());
+  return subtarget(triple, cpu, features).checkFeatures(("+" + feature).str());
 }
 
 uint64_t CpuTarget::featureBits() const {
   uint64_t bits = 0;
-  auto info = subtarget(triple, cpu, features);
 #define QUERN_CPU_FEATURE(number, name, leaf, subleaf, reg, bit, state)                            \
-  if (info->checkFeatures("+" name))                                                               \
+  if (has(name))                                                                                   \
     bits |= uint64_t(1) << (number);
   if (Triple(triple).isX86()) {
 #include "quern-c/CpuFeatures.def"
@@ -99,10 +108,7 @@ uint64_t CpuTarget::featureBits() const {
   return bits;
 }
 
-unsigned CpuTarget::vectorBits() const {
-  auto info = subtarget(triple, cpu, features);
-  return info->checkFeatures("+avx512f") ? 512 : info->checkFeatures("+avx") ? 256 : 128;
-}
+unsigned CpuTarget::vectorBits() const { return has("avx512f") ? 512 : has("avx") ? 256 : 128; }
 
 std::string CpuTarget::str() const { return triple + " " + cpu + " " + features; }
 
