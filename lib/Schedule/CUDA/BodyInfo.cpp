@@ -8,6 +8,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 
@@ -89,12 +90,19 @@ LogicalResult BodyInfo::verify() {
   auto refuse = [](Operation *op, const Twine &what) {
     return op->emitError("unsupported: CUDA kernels do not take ") << what;
   };
+  llvm::StringSet<> names;
+  for (Dim d : kernel.getSymbols())
+    if (d.isSymbol())
+      names.insert(d.getSymbol());
   for (BlockArgument argument : block().getArguments())
-    for (Dim d : sizes(argument))
-      if (d.isUnknown())
+    for (Dim d : sizes(argument)) {
+      bool known = !d.isUnknown();
+      d.walkSymbols([&](StringRef name) { known &= names.contains(name); });
+      if (!known)
         return kernel.emitError("invalid: argument ")
                << argument.getArgNumber() << " of kernel @" << kernel.getSymName()
                << " has a size without a name";
+    }
   for (Operation &op : block()) {
     if (auto linalg = dyn_cast<linalg::LinalgOp>(op)) {
       if (!linalg.hasPureTensorSemantics() && !isa<linalg::FillOp>(op))

@@ -12,9 +12,9 @@ using namespace mlir;
 
 namespace quern::cuda {
 
-Indexing::Indexing(OpBuilder &builder, Operation *anchor, std::function<Value(StringRef)> symbol)
+Indexing::Indexing(OpBuilder &builder, Operation *anchor, llvm::DenseMap<Dim, Value> known)
     : builder(builder), entry(anchor), loc(UnknownLoc::get(builder.getContext())),
-      symbol(std::move(symbol)) {}
+      sizeValues(std::move(known)) {}
 
 Value Indexing::constant(int64_t value) {
   Value &known = constants[value];
@@ -26,10 +26,11 @@ Value Indexing::constant(int64_t value) {
 Value Indexing::size(Dim dim) {
   if (dim.isConstant())
     return constant(dim.getConstant());
-  Value &known = sizeValues[dim];
-  if (!known)
-    known = emitDim(entry, loc, dim, symbol);
-  return known;
+  if (Value known = sizeValues.lookup(dim))
+    return known;
+  return sizeValues[dim] = emitDim(entry, loc, dim, [&](StringRef name) {
+           return sizeValues.lookup(Dim::symbol(builder.getContext(), name));
+         });
 }
 
 static std::optional<int64_t> constantOf(Value value) {

@@ -23,9 +23,9 @@ namespace quern::cuda {
 class Indexing {
 public:
   /// Sizes and constants are emitted before `anchor`, an op of the entry block.
-  /// `symbol` answers the value of a kernel-local dim.
+  /// `known`: the sizes that the kernel is told, names among them.
   Indexing(mlir::OpBuilder &builder, mlir::Operation *anchor,
-           std::function<mlir::Value(llvm::StringRef)> symbol);
+           llvm::DenseMap<Dim, mlir::Value> known);
 
   mlir::Value constant(int64_t value);
   mlir::Value size(Dim dim);
@@ -81,7 +81,6 @@ private:
   mlir::OpBuilder &builder;
   mlir::OpBuilder entry;
   mlir::Location loc;
-  std::function<mlir::Value(llvm::StringRef)> symbol;
   llvm::DenseMap<int64_t, mlir::Value> constants;
   llvm::DenseMap<Dim, mlir::Value> sizeValues;
   llvm::SmallVector<Split> splits;

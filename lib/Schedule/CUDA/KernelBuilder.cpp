@@ -48,7 +48,7 @@ KernelBuilder::KernelBuilder(BodyInfo &info, int threads)
   }
   for (Dim symbol : symbols) {
     types.push_back(b.getIndexType());
-    names.push_back(symbol.str());
+    names.push_back(symbol.isSymbol() ? symbol.str() : "size");
   }
   for (int64_t argument : kernel.getStrided())
     for (size_t i = 0; i < info.sizes(info.block().getArgument(argument)).size(); ++i) {
@@ -77,17 +77,15 @@ KernelBuilder::KernelBuilder(BodyInfo &info, int threads)
   thread = gpu::ThreadIdOp::create(b, named("thread"), gpu::Dimension::x);
 
   unsigned next = info.block().getNumArguments();
-  llvm::StringMap<Value> symbolValues;
+  llvm::DenseMap<Dim, Value> known;
   for (Dim symbol : symbols)
-    symbolValues[symbol.getSymbol()] = entry.getArgument(next++);
+    known[symbol] = entry.getArgument(next++);
   SmallVector<Value> buffers(entry.getArguments().take_front(info.block().getNumArguments()));
   SmallVector<SmallVector<Value>> strides(buffers.size());
   for (int64_t argument : kernel.getStrided())
     for (size_t i = 0; i < info.sizes(info.block().getArgument(argument)).size(); ++i)
       strides[argument].push_back(entry.getArgument(next++));
-  indexing = std::make_unique<Indexing>(b, block.getDefiningOp(), [symbolValues](StringRef symbol) {
-    return symbolValues.lookup(symbol);
-  });
+  indexing = std::make_unique<Indexing>(b, block.getDefiningOp(), std::move(known));
   body = std::make_unique<Body>(b, *indexing, info, buffers, strides);
 }
 
@@ -162,7 +160,7 @@ OwningOpRef<ModuleOp> KernelBuilder::finish(Dim blocks, const Twine &schedule) {
   Value count = emitDim(b, loc, blocks, [&](StringRef symbol) -> Value {
     Value &value = loaded[symbol];
     for (auto [i, d] : llvm::enumerate(symbols))
-      if (!value && d.getSymbol() == symbol) {
+      if (!value && d.isSymbol() && d.getSymbol() == symbol) {
         Value at = LLVM::GEPOp::create(b, loc, pointer, b.getI64Type(), body->getArgument(0),
                                        ArrayRef<LLVM::GEPArg>{int32_t(i)});
         Value number = LLVM::LoadOp::create(b, loc, b.getI64Type(), at);

@@ -8,6 +8,14 @@ kernel.func @k kind "pointwise" {
 
 // -----
 
+// expected-error @below {{invalid: argument 1 of kernel @k has a size without a name}}
+kernel.func @k kind "pointwise" {
+^bb0(%x: tensor<?xf32, #quern.dims<d0>>, %o: tensor<?xf32, #quern.dims<d0 + d1>>):
+  kernel.yield %x : tensor<?xf32, #quern.dims<d0>>
+}
+
+// -----
+
 kernel.func @k kind "generic" {
 ^bb0(%x: tensor<4xf32>, %o: tensor<4xf32>):
   // expected-error @below {{unsupported: CUDA kernels do not take a constant tensor with different elements}}

@@ -43,3 +43,19 @@ kernel.func @negate kind "pointwise" {
   } -> tensor<3x5xf16>
   kernel.yield %1 : tensor<3x5xf16>
 }
+
+// A size that is made of others: it is told like them, and may be computed from them.
+// CHECK:        ends(const float *__restrict__ in0, const float *__restrict__ in1, float *__restrict__ out0,
+// CHECK:             long long d0, long long d1, long long size) {
+// CHECK:        = size - first;
+kernel.func @ends kind "pointwise" {
+^bb0(%x: tensor<?xf32, #quern.dims<d0>>, %y: tensor<?xf32, #quern.dims<d1>>, %o: tensor<?xf32, #quern.dims<d0 + d1>>):
+  %1 = linalg.generic {indexing_maps = [affine_map<(r) -> (r)>], iterator_types = ["parallel"]} outs(%o : tensor<?xf32, #quern.dims<d0 + d1>>) {
+  ^bb0(%d: f32):
+    %i = linalg.index 0 : index
+    %w = arith.index_cast %i : index to i64
+    %v = arith.sitofp %w : i64 to f32
+    linalg.yield %v : f32
+  } -> tensor<?xf32, #quern.dims<d0 + d1>>
+  kernel.yield %1 : tensor<?xf32, #quern.dims<d0 + d1>>
+}
