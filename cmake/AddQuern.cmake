@@ -64,7 +64,7 @@ set(QUERN_MLIR_ROOTS
     MLIRAffineToStandard MLIRAffineDialect MLIRAffineTransforms MLIRAffineUtils MLIRArithDialect MLIRArithTransforms
     MLIRArithToLLVM MLIRBufferizationDialect MLIRBufferizationTransforms MLIRBuiltinToLLVMIRTranslation
     MLIRControlFlowDialect MLIRControlFlowToLLVM MLIRConvertToLLVMPass MLIRFuncDialect MLIRFuncToLLVM
-    MLIRFuncTransforms MLIRFuncInlinerExtension MLIRGPUDialect MLIRIndexToLLVM MLIRIR MLIRLLVMDialect
+    MLIRFuncTransforms MLIRFuncInlinerExtension MLIRGPUDialect MLIRGPUTransforms MLIRIndexToLLVM MLIRIR MLIRLLVMDialect
     MLIRLLVMToLLVMIRTranslation MLIRLinalgDialect MLIRLinalgTransforms MLIRLspServerLib MLIRMathDialect
     MLIRMathToLLVM MLIRMathToLibm MLIRMathTransforms MLIRMemRefDialect MLIRMemRefToLLVM MLIRMemRefTransforms
     MLIROptLib MLIRParser MLIRPass MLIRReconcileUnrealizedCasts MLIRSCFDialect MLIRSCFToControlFlow

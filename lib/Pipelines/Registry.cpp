@@ -8,6 +8,7 @@
 #include "mlir/Dialect/Affine/Transforms/Passes.h"
 #include "mlir/Dialect/Func/Extensions/InlinerExtension.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/GPU/Transforms/Passes.h"
 #include "mlir/Transforms/Passes.h"
 #include "quern/Codegen/CUDA/Emitter.h"
 #include "quern/Conversion/HostToLLVM/HostToLLVM.h"
@@ -29,6 +30,7 @@ void registerDialects(mlir::DialectRegistry &registry) {
                   mlir::bufferization::BufferizationDialect, mlir::cf::ControlFlowDialect,
                   mlir::gpu::GPUDialect>();
   mlir::func::registerInlinerExtension(registry);
+  registerNvrtcTarget(registry);
 }
 
 void registerPasses() {
@@ -42,6 +44,8 @@ void registerPasses() {
   // Canonicalisation, inlining, loop motion; and what clones loops.
   mlir::registerTransformsPasses();
   mlir::affine::registerAffineLoopUnroll();
+  // Device modules to the objects of their targets.
+  mlir::registerGpuModuleToBinaryPass();
 }
 
 } // namespace quern

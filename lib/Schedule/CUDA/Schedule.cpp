@@ -12,6 +12,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Pass/Pass.h"
+#include "quern/Dialect/Quern/IR/NvrtcAttr.h"
 #include "quern/Dialect/Quern/IR/Quern.h"
 
 using namespace mlir;
@@ -60,6 +61,10 @@ gpu::GPUFuncOp getDeviceFunction(ModuleOp module) {
 namespace {
 struct ScheduleCUDAPass : PassWrapper<ScheduleCUDAPass, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ScheduleCUDAPass)
+
+  ScheduleCUDAPass() = default;
+  ScheduleCUDAPass(const ScheduleCUDAPass &other) : PassWrapper(other) {}
+
   StringRef getArgument() const override { return "quern-schedule-cuda"; }
   StringRef getDescription() const override {
     return "the device function of each kernel (what launches them is left out)";
@@ -70,11 +75,17 @@ struct ScheduleCUDAPass : PassWrapper<ScheduleCUDAPass, OperationPass<ModuleOp>>
                     vector::VectorDialect>();
   }
   void runOnOperation() override {
+    SmallVector<Attribute> targets;
+    for (const std::string &chip : chips)
+      targets.push_back(NvrtcAttr::get(&getContext(), chip));
     SmallVector<OwningOpRef<ModuleOp>> scheduled;
     for (auto kernel : getOperation().getOps<kernel::FuncOp>()) {
       FailureOr<OwningOpRef<ModuleOp>> module = scheduleCudaKernel(kernel);
       if (failed(module))
         return signalPassFailure();
+      for (auto device : (*module)->getOps<gpu::GPUModuleOp>())
+        if (!targets.empty())
+          device.setTargetsAttr(ArrayAttr::get(&getContext(), targets));
       scheduled.push_back(std::move(*module));
     }
     Block *body = getOperation().getBody();
@@ -82,6 +93,9 @@ struct ScheduleCUDAPass : PassWrapper<ScheduleCUDAPass, OperationPass<ModuleOp>>
     for (OwningOpRef<ModuleOp> &module : scheduled)
       body->getOperations().splice(body->end(), module->getBody()->getOperations());
   }
+
+  ListOption<std::string> chips{*this, "chips",
+                                llvm::cl::desc("what gpu-module-to-binary compiles for (sm_90)")};
 };
 } // namespace
 

@@ -27,6 +27,9 @@ mlir::FailureOr<std::string> emitCuda(mlir::gpu::GPUModuleOp module);
 /// `quern-emit-cuda`: schedules each kernel of a module and prints its text on stdout.
 void registerEmitCUDAPass();
 
+/// `#quern.nvrtc` compiles device modules (quern/Dialect/Quern/IR/NvrtcAttr.h).
+void registerNvrtcTarget(mlir::DialectRegistry &registry);
+
 } // namespace quern
 
 #endif // QUERN_CODEGEN_CUDA_EMITTER_H

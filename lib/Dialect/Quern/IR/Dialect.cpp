@@ -4,8 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "mlir/Dialect/GPU/IR/CompilationInterfaces.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/Transforms/InliningUtils.h"
+#include "quern/Dialect/Quern/IR/NvrtcAttr.h"
 #include "quern/Dialect/Quern/IR/Quern.h"
 #include "quern/Shape/DimStorage.h"
 #include "llvm/ADT/StringMap.h"
@@ -28,7 +30,8 @@ struct QuernInliner : DialectInlinerInterface {
 
 void QuernDialect::initialize() {
   addInterfaces<QuernInliner>();
-  addAttributes<DimAttr, DimsAttr, RangeAttr>();
+  addAttributes<DimAttr, DimsAttr, RangeAttr, NvrtcAttr>();
+  declarePromisedInterface<gpu::TargetAttrInterface, NvrtcAttr>();
 #define QUERN_FAMILY(Family) add##Family##Ops();
 #include "quern/Dialect/Quern/IR/Families.inc"
 }
@@ -44,6 +47,8 @@ Attribute QuernDialect::parseAttribute(DialectAsmParser &parser, Type) const {
     return parseDimsAttr(parser);
   if (mnemonic == RangeAttr::getMnemonic())
     return parseRangeAttr(parser);
+  if (mnemonic == NvrtcAttr::getMnemonic())
+    return parseNvrtcAttr(parser);
   parser.emitError(loc) << "unknown attribute #quern." << mnemonic;
   return {};
 }
@@ -57,6 +62,11 @@ void QuernDialect::printAttribute(Attribute attr, DialectAsmPrinter &printer) co
   if (auto range = dyn_cast<RangeAttr>(attr)) {
     printer << RangeAttr::getMnemonic();
     printRangeAttr(range, printer);
+    return;
+  }
+  if (auto nvrtc = dyn_cast<NvrtcAttr>(attr)) {
+    printer << NvrtcAttr::getMnemonic();
+    printNvrtcAttr(nvrtc, printer);
     return;
   }
   printer << DimAttr::getMnemonic() << "<" << Dim(cast<DimAttr>(attr)) << ">";
