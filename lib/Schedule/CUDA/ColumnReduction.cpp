@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Reductions along outer dims: neighbouring threads have neighbouring rows, so what they
+// Reductions along outer or middle dims: neighbouring threads have neighbouring rows, so what they
 // read at a time lies together. Each reduction is a loop in the thread, in order
 // (docs/numerics.md), and so are the results that have columns.
 //

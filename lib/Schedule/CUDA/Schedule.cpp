@@ -42,7 +42,7 @@ FailureOr<OwningOpRef<ModuleOp>> scheduleCudaKernel(kernel::FuncOp kernel,
     module = scheduleRowReduction(info, options);
   else if (kind == "contraction")
     module = scheduleContraction(info, options);
-  if (!module && (kind == "row_reduction" || kind == "column_reduction"))
+  if (!module && (kind == "row_reduction" || kind == "column_reduction" || kind == "generic"))
     module = scheduleColumnReduction(info, options);
   if (!module)
     module = scheduleGeneric(info, options);
