@@ -10,6 +10,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/BLAKE3.h"
+#include "llvm/Support/CachePruning.h"
 #include "llvm/Support/Endian.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -75,9 +76,8 @@ std::string DiskCache::contentHash(ArrayRef<StringRef> parts) {
 }
 
 std::string DiskCache::path(StringRef key) const {
-  // 256 folders keep each of them small.
   SmallString<128> path(folder);
-  sys::path::append(path, key.take_front(2), key.drop_front(2));
+  sys::path::append(path, "llvmcache-" + key); // what pruneCache removes has such a name
   return path.str().str();
 }
 
@@ -113,6 +113,11 @@ void DiskCache::write(StringRef key, StringRef bytes) const {
   bool bad = os.has_error();
   os.clear_error();
   consumeError(bad ? file->discard() : file->keep(to));
+  // Looks at the folder three times an hour at most.
+  CachePruningPolicy policy;
+  policy.Expiration = std::chrono::hours(30 * 24);
+  policy.MaxSizeBytes = uint64_t(4) << 30;
+  pruneCache(folder, policy);
 }
 
 } // namespace quern

@@ -8,6 +8,7 @@
 
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 #include "gtest/gtest.h"
 #include <cstdlib>
@@ -30,9 +31,7 @@ protected:
     auto bytes = cache.read(key);
     return bytes ? bytes->getBuffer().str() : "(miss)";
   }
-  std::string file(const std::string &key) {
-    return (folder + "/" + key.substr(0, 2) + "/" + key.substr(2)).str();
-  }
+  std::string file(const std::string &key) { return (folder + "/llvmcache-" + key).str(); }
 };
 
 TEST_F(Cache, KeepsBytes) {
@@ -73,12 +72,28 @@ TEST_F(Cache, DamagedEntriesAreMisses) {
   overwrite(whole + "more");
   EXPECT_EQ(text(key), "(miss)");
   // An entry under a wrong name.
-  llvm::sys::fs::create_directories(folder + "/" + other.substr(0, 2));
   std::error_code error;
   llvm::raw_fd_ostream(file(other), error) << whole;
   EXPECT_EQ(text(other), "(miss)");
   cache.write(key, bytes);
   EXPECT_EQ(text(key), bytes);
+}
+
+TEST_F(Cache, OldEntriesAreRemoved) {
+  std::string old = file(DiskCache::key({"old"})), recent = file(DiskCache::key({"recent"}));
+  for (const std::string &path : {old, recent}) {
+    int file;
+    ASSERT_FALSE(llvm::sys::fs::openFileForWrite(path, file));
+    llvm::raw_fd_ostream(file, /*shouldClose=*/false) << "content";
+    auto age = std::chrono::hours(path == old ? 31 * 24 : 0);
+    llvm::sys::fs::setLastAccessAndModificationTime(file, std::chrono::system_clock::now() - age);
+    llvm::sys::fs::file_t handle = llvm::sys::fs::convertFDToNativeFile(file);
+    llvm::sys::fs::closeFile(handle);
+  }
+  cache.write(DiskCache::key({"new"}), "x");
+  EXPECT_FALSE(llvm::sys::fs::exists(old));
+  EXPECT_TRUE(llvm::sys::fs::exists(recent));
+  EXPECT_EQ(text(DiskCache::key({"new"})), "x");
 }
 
 TEST_F(Cache, ManyWriters) {
@@ -95,9 +110,8 @@ TEST_F(Cache, ManyWriters) {
     t.join();
   std::error_code error;
   int files = 0;
-  for (llvm::sys::fs::directory_iterator it(folder + "/" + key.substr(0, 2), error), end; it != end;
-       it.increment(error))
-    ++files;
+  for (llvm::sys::fs::directory_iterator it(folder, error), end; it != end; it.increment(error))
+    files += llvm::sys::path::filename(it->path()).starts_with("llvmcache-");
   EXPECT_EQ(files, 1); // no temporary is left
 }
 

@@ -43,6 +43,7 @@ public:
 
   /// The bytes under `key`, or null.
   std::unique_ptr<llvm::MemoryBuffer> read(llvm::StringRef key) const;
+  /// Keeps the bytes. What nobody read for 30 days is removed, and the oldest of more than 4 GiB.
   void write(llvm::StringRef key, llvm::StringRef bytes) const;
 
 private:
