@@ -140,6 +140,18 @@ llvm::Error optimize(llvm::Module &module, llvm::TargetMachine &machine, unsigne
   return llvm::Error::success();
 }
 
+/// The machine that this thread generates code with. What it knows of a CPU is made at
+/// the first function for it, and takes half a millisecond.
+llvm::TargetMachine &machineFor(const CpuTarget &target) {
+  static thread_local std::string key;
+  static thread_local std::unique_ptr<llvm::TargetMachine> machine;
+  if (!machine || key != target.str()) {
+    key = target.str();
+    machine = target.createMachine();
+  }
+  return *machine;
+}
+
 } // namespace
 
 FailureOr<ObjectCode> compileToObject(ModuleOp module, const CpuTarget &target,
@@ -153,9 +165,9 @@ FailureOr<ObjectCode> compileToObject(ModuleOp module, const CpuTarget &target,
   if (!code)
     return failure();
 
-  std::unique_ptr<llvm::TargetMachine> machine = target.createMachine();
-  if (options.level == 0)
-    machine->setOptLevel(llvm::CodeGenOptLevel::None);
+  llvm::TargetMachine *machine = &machineFor(target);
+  machine->setOptLevel(options.level == 0 ? llvm::CodeGenOptLevel::None
+                                          : llvm::CodeGenOptLevel::Default);
   code->setDataLayout(machine->createDataLayout());
   code->setTargetTriple(machine->getTargetTriple());
   std::string width = std::to_string(target.vectorBits());
