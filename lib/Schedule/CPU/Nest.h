@@ -104,7 +104,7 @@ protected:
                            llvm::SmallVector<mlir::Value> partials);
   void emitColumns(mlir::Value from, mlir::Value to);
   bool isStream();
-  void ifAligned(llvm::function_ref<void(bool)> emit);
+  void ifStreams(llvm::function_ref<void(bool)> emit);
   llvm::SmallVector<Buffer> beginPartials(llvm::ArrayRef<mlir::linalg::GenericOp> reductions,
                                           unsigned vectors);
   void endPartials(llvm::ArrayRef<mlir::linalg::GenericOp> reductions,

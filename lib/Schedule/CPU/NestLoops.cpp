@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Nest.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Matchers.h"
 
@@ -182,9 +183,17 @@ Value Nest::joinPartials(linalg::GenericOp op, unsigned result, SmallVector<Valu
 //===----------------------------------------------------------------------===//
 
 /// Whether this is pointwise work on plain ranges whose results are known to be large, and
-/// stand in no buffer that was just read.
+/// which memory bounds: past the caches is slower where arithmetic does (measured).
 bool Nest::isStream() {
-  kernel::FuncOp kernel = space.kernel;
+  unsigned work = 0;
+  for (linalg::GenericOp op : space.ops)
+    for (Operation &o : op.getBody()->without_terminator()) {
+      bool isLong = isa_and_nonnull<math::MathDialect>(o.getDialect()) || o.getNumRegions() ||
+                    isa<arith::DivFOp, arith::RemFOp>(o);
+      work += isLong ? 100 : !o.hasTrait<OpTrait::ConstantLike>();
+    }
+  if (work > 8)
+    return false;
   if (!e.machine.x86 || !e.machine.avx || !passDims.empty() || !outer.empty() || width == 1 ||
       !space.dims[vectorDim].size.isConstant())
     return false;
@@ -193,9 +202,6 @@ bool Nest::isStream() {
     auto arg = dyn_cast<BlockArgument>(out.access.tensor);
     if (!arg || !out.access.coeffs[vectorDim].isConstant(1) || !out.access.offset.isConstant(0))
       return false;
-    for (unsigned in = 0; in < kernel.getNumIns(); ++in)
-      if (kernel.mayShare(arg.getArgNumber() - kernel.getNumIns(), in))
-        return false;
     unsigned bits = e.storage(getElementTypeOrSelf(arg)).getIntOrFloatBitWidth();
     if (width * bits / 8 % e.machine.vectorBytes)
       return false;
@@ -204,20 +210,34 @@ bool Nest::isStream() {
   return bytes >= e.machine.streamBytes();
 }
 
-/// `emit(true)` where all results begin at a multiple of a vector, else `emit(false)`.
-void Nest::ifAligned(llvm::function_ref<void(bool)> emit) {
-  Value low = e.i64(0);
-  for (const Space::Output &out : space.outputs)
-    low = arith::OrIOp::create(
-        b, loc, low, LLVM::PtrToIntOp::create(b, loc, e.i64Type, at(out.access).ptr).getResult());
-  Value isAligned = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
-                                          e.rem(low, e.i64(e.machine.vectorBytes)), e.i64(0));
-  auto branch = scf::IfOp::create(b, loc, isAligned, /*withElse=*/true);
+/// `emit(true)` where all results begin at a multiple of a vector and stand in no buffer
+/// that is read, else `emit(false)`.
+void Nest::ifStreams(llvm::function_ref<void(bool)> emit) {
+  kernel::FuncOp kernel = space.kernel;
+  auto address = [&](Value ptr) -> Value {
+    return LLVM::PtrToIntOp::create(b, loc, e.i64Type, ptr);
+  };
+  Value low = e.i64(0), apart;
+  for (const Space::Output &out : space.outputs) {
+    Value to = address(at(out.access).ptr);
+    low = arith::OrIOp::create(b, loc, low, to);
+    unsigned n = cast<BlockArgument>(out.access.tensor).getArgNumber() - kernel.getNumIns();
+    for (unsigned in = 0; in < kernel.getNumIns(); ++in)
+      if (kernel.mayShare(n, in)) {
+        Value differ =
+            arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, to, address(e.args[in].ptr));
+        apart = apart ? arith::AndIOp::create(b, loc, apart, differ).getResult() : differ;
+      }
+  }
+  Value streams = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
+                                        e.rem(low, e.i64(e.machine.vectorBytes)), e.i64(0));
+  if (apart)
+    streams = arith::AndIOp::create(b, loc, streams, apart);
+  auto branch = scf::IfOp::create(b, loc, streams, /*withElse=*/true);
   OpBuilder::InsertionGuard guard(b);
-  for (bool aligned : {true, false}) {
-    b.setInsertionPointToStart(
-        &(aligned ? branch.getThenRegion() : branch.getElseRegion()).front());
-    emit(aligned);
+  for (bool stream : {true, false}) {
+    b.setInsertionPointToStart(&(stream ? branch.getThenRegion() : branch.getElseRegion()).front());
+    emit(stream);
   }
 }
 
@@ -237,7 +257,7 @@ void Nest::emitColumns(Value from, Value to) {
       LLVM::CallIntrinsicOp::create(b, loc, b.getStringAttr("llvm.x86.sse.sfence"), ValueRange());
   };
   if (isStream())
-    ifAligned(main);
+    ifStreams(main);
   else
     main(false);
   if (whole == 1)

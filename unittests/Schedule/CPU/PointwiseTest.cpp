@@ -72,7 +72,7 @@ TEST_F(PointwiseTest, LargeResultsAreStreamed) {
   const char *text = R"(
 #id = affine_map<(i) -> (i)>
 !t = tensor<20011xf32>
-kernel.func @k kind "pointwise" {
+kernel.func @k kind "pointwise" share [0, 0] {
 ^bb0(%x: !t, %o: !t):
   %k = arith.constant 1.25 : f32
   %1 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
@@ -104,6 +104,10 @@ kernel.func @k kind "pointwise" {
       ASSERT_EQ(out[i], x[i] * 1.25f) << i;
     ASSERT_EQ(out[n], 77.f) << "written behind the end";
   }
+  std::copy(x.begin(), x.end(), aligned);
+  k({aligned, aligned}, {}, 1); // in place
+  for (int64_t i = 0; i < n; ++i)
+    ASSERT_EQ(aligned[i], x[i] * 1.25f) << i;
 }
 
 } // namespace
