@@ -16,6 +16,9 @@
 
 namespace quern::bench {
 
+/// Whether `now` is the time of the clock on the wall; otherwise the time that this thread
+/// was running, so that other programs on the machine do not count.
+extern bool wallClock;
 /// Seconds since some fixed time.
 double now();
 

@@ -7,7 +7,9 @@
 /// \file
 /// Times compiled functions against a limit of this machine that is timed between
 /// the samples: fused multiply-adds in registers, or a plain copy of the bytes that
-/// the function must move. Both figures are the best of their samples.
+/// the function must move. Both figures are the best of their samples. On one thread both
+/// are time that the thread was running: a sample is longer than a time slice of a machine
+/// that others use as well.
 ///
 //===----------------------------------------------------------------------===//
 
@@ -198,6 +200,7 @@ int main(int argc, char **argv) {
   std::string wrong;
   if (!regex.isValid(wrong))
     return reportError(invalidInput("--filter: " + wrong));
+  wallClock = threads != 1;
   std::vector<Figure> figures;
   for (const Benchmark &benchmark : benchmarks) {
     if (!regex.match(benchmark.name))
