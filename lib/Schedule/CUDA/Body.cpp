@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Body.h"
+#include "Reductions.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -108,6 +109,8 @@ Value Body::reduce(OpResult result, ArrayRef<Value> indices) {
   for (Value init : op.getDpsInits())
     carried.push_back(element(init, indices));
 
+  if (sumOrder(op, sizes) == SumOrder::Parts)
+    return reduceInParts(op, result, indices, loops, carried);
   OpBuilder::InsertionGuard guard(b);
   scf::ForOp outermost, innermost;
   SmallVector<Value> current(carried);
@@ -136,6 +139,73 @@ Value Body::reduce(OpResult result, ArrayRef<Value> indices) {
   for (auto [i, value] : llvm::enumerate(next))
     pin(op->getResult(i), indices, value);
   return next[result.getResultNumber()];
+}
+
+/// The partial results are an array of the thread.
+Value Body::reduceInParts(linalg::LinalgOp op, OpResult result, ArrayRef<Value> indices,
+                          SmallVector<Value> loops, ArrayRef<Value> inits) {
+  Location loc = b.getUnknownLoc();
+  SmallVector<Dim> sizes = info.loopSizes(op), columns;
+  for (auto [index, size] : llvm::zip(loops, sizes))
+    if (!index)
+      columns.push_back(size);
+  Dim total = Dim::product(op.getContext(), columns);
+  int64_t count = numParts; // what no element reaches stays neutral, and joining it does nothing
+  if (total.isConstant())
+    count = std::min<int64_t>(count, llvm::PowerOf2Ceil(std::max<int64_t>(total.getConstant(), 1)));
+  Value zero = indexing.constant(0), one = indexing.constant(1);
+  SmallVector<Combiner> combiners;
+  SmallVector<Value> arrays;
+  OpBuilder::InsertionGuard guard(b);
+  auto loop = [&](StringRef name, Value end) {
+    auto op = scf::ForOp::create(b, NameLoc::get(b.getStringAttr(name)), zero, end, one);
+    b.setInsertionPointToStart(op.getBody());
+    return op;
+  };
+  for (unsigned i = 0; i < op.getNumDpsInits(); ++i) {
+    combiners.push_back(*matchCombiner(op, i));
+    Type type = combiners.back().neutral.getType();
+    arrays.push_back(memref::AllocaOp::create(b, NameLoc::get(b.getStringAttr("partial")),
+                                              MemRefType::get({count, 1}, type)));
+  }
+  scf::ForOp fill = loop("part", indexing.constant(count));
+  for (auto [combiner, array] : llvm::zip(combiners, arrays))
+    memref::StoreOp::create(b, loc, arith::ConstantOp::create(b, loc, combiner.neutral), array,
+                            ValueRange{fill.getInductionVar(), zero});
+  b.setInsertionPointAfter(fill);
+
+  scf::ForOp each = loop("column", indexing.size(total));
+  Value column = each.getInductionVar();
+  SmallVector<Value> parts = indexing.delinearize(column, columns), current;
+  unsigned next = 0;
+  for (Value &index : loops)
+    if (!index)
+      index = parts[next++];
+  Value part = indexing.rem(column, indexing.constant(count));
+  for (Value array : arrays)
+    current.push_back(memref::LoadOp::create(b, loc, array, ValueRange{part, zero}));
+  for (auto [value, array] : llvm::zip(region(op, loops, current), arrays))
+    memref::StoreOp::create(b, loc, value, array, ValueRange{part, zero});
+  b.setInsertionPointAfter(each);
+
+  for (int64_t half = count / 2; half; half /= 2) {
+    scf::ForOp join = loop("part", indexing.constant(half));
+    Value low = join.getInductionVar(), high = indexing.add(low, indexing.constant(half));
+    for (auto [combiner, array] : llvm::zip(combiners, arrays)) {
+      Value x = memref::LoadOp::create(b, loc, array, ValueRange{low, zero});
+      Value y = memref::LoadOp::create(b, loc, array, ValueRange{high, zero});
+      memref::StoreOp::create(b, loc, combiner.join(b, x, y), array, ValueRange{low, zero});
+    }
+    b.setInsertionPointAfter(join);
+  }
+  Value answer;
+  for (unsigned i = 0; i < arrays.size(); ++i) {
+    Value sum = memref::LoadOp::create(b, loc, arrays[i], ValueRange{zero, zero});
+    sum = combiners[i].join(b, inits[i], sum);
+    pin(op->getResult(i), indices, sum);
+    answer = i == result.getResultNumber() ? sum : answer;
+  }
+  return answer;
 }
 
 //===----------------------------------------------------------------------===//

@@ -121,6 +121,10 @@ private:
 
   mlir::Value load(mlir::BlockArgument argument, llvm::ArrayRef<mlir::Value> indices);
   mlir::Value reduce(mlir::OpResult result, llvm::ArrayRef<mlir::Value> indices);
+  mlir::Value reduceInParts(mlir::linalg::LinalgOp op, mlir::OpResult result,
+                            llvm::ArrayRef<mlir::Value> indices,
+                            llvm::SmallVector<mlir::Value> loops,
+                            llvm::ArrayRef<mlir::Value> inits);
   mlir::Value elementOf(mlir::linalg::LinalgOp op, mlir::OpResult result,
                         llvm::ArrayRef<mlir::Value> indices);
   mlir::Value address(unsigned argument, llvm::ArrayRef<mlir::Value> indices,

@@ -12,63 +12,6 @@ using namespace mlir;
 
 namespace quern::cuda {
 
-static TypedAttr floatAttr(Type type, bool infinity, bool negative) {
-  const llvm::fltSemantics &semantics = cast<FloatType>(type).getFloatSemantics();
-  return FloatAttr::get(type, infinity ? APFloat::getInf(semantics, negative)
-                                       : APFloat::getZero(semantics, negative));
-}
-
-/// How partial results of an accumulator are joined: the one op that takes it.
-static std::optional<Combiner> matchCombiner(linalg::LinalgOp op, unsigned init) {
-  BlockArgument accumulator = op.getRegionOutputArgs()[init];
-  if (!accumulator.hasOneUse())
-    return std::nullopt;
-  Operation *user = *accumulator.getUsers().begin();
-  Value yielded = op.getBlock()->getTerminator()->getOperand(init);
-  if (yielded.getDefiningOp() != user || user->getNumOperands() != 2)
-    return std::nullopt;
-  Type type = accumulator.getType();
-  auto integer = [&](APInt value) { return TypedAttr(IntegerAttr::get(type, value)); };
-  unsigned bits = type.isIntOrFloat() ? type.getIntOrFloatBitWidth() : 64;
-  using Kind = gpu::AllReduceOperation;
-  using Result = std::optional<Combiner>;
-  return llvm::TypeSwitch<Operation *, Result>(user)
-      .Case([&](arith::AddFOp) { return Combiner{user, Kind::ADD, floatAttr(type, false, false)}; })
-      .Case([&](arith::MulFOp) {
-        return Combiner{user, Kind::MUL, TypedAttr(FloatAttr::get(type, 1.0))};
-      })
-      .Case([&](arith::MaximumFOp) {
-        return Combiner{user, Kind::MAXIMUMF, floatAttr(type, true, true)};
-      })
-      .Case([&](arith::MinimumFOp) {
-        return Combiner{user, Kind::MINIMUMF, floatAttr(type, true, false)};
-      })
-      .Case([&](arith::MaxNumFOp) {
-        return Combiner{user, Kind::MAXNUMF, floatAttr(type, true, true)};
-      })
-      .Case([&](arith::MinNumFOp) {
-        return Combiner{user, Kind::MINNUMF, floatAttr(type, true, false)};
-      })
-      .Case([&](arith::AddIOp) { return Combiner{user, Kind::ADD, integer(APInt(bits, 0))}; })
-      .Case([&](arith::MulIOp) { return Combiner{user, Kind::MUL, integer(APInt(bits, 1))}; })
-      .Case([&](arith::MaxSIOp) {
-        return Combiner{user, Kind::MAXSI, integer(APInt::getSignedMinValue(bits))};
-      })
-      .Case([&](arith::MinSIOp) {
-        return Combiner{user, Kind::MINSI, integer(APInt::getSignedMaxValue(bits))};
-      })
-      .Case([&](arith::MaxUIOp) { return Combiner{user, Kind::MAXUI, integer(APInt(bits, 0))}; })
-      .Case([&](arith::MinUIOp) {
-        return Combiner{user, Kind::MINUI, integer(APInt::getAllOnes(bits))};
-      })
-      .Case([&](arith::AndIOp) {
-        return Combiner{user, Kind::AND, integer(APInt::getAllOnes(bits))};
-      })
-      .Case([&](arith::OrIOp) { return Combiner{user, Kind::OR, integer(APInt(bits, 0))}; })
-      .Case([&](arith::XOrIOp) { return Combiner{user, Kind::XOR, integer(APInt(bits, 0))}; })
-      .Default([](Operation *) { return std::nullopt; });
-}
-
 static SmallVector<Dim> withoutOnes(ArrayRef<Dim> sizes) {
   SmallVector<Dim> result;
   for (Dim d : sizes)
@@ -142,7 +85,8 @@ std::optional<RowPlan> RowPlan::make(BodyInfo &info) {
   for (auto op : info.block().getOps<linalg::LinalgOp>()) {
     if (!isReduction(op))
       continue;
-    RowReduction reduction{op, 0, {}, {}};
+    SmallVector<Dim> loops = info.loopSizes(op);
+    RowReduction reduction{op, sumOrder(op, loops), 0, {}, {}};
     for (unsigned i = 0; i < op.getNumDpsInits(); ++i)
       if (std::optional<Combiner> combiner = matchCombiner(op, i))
         reduction.combiners.push_back(*combiner);
@@ -152,7 +96,6 @@ std::optional<RowPlan> RowPlan::make(BodyInfo &info) {
     for (Value operand : op->getOperands())
       reduction.level = std::max(reduction.level, levelOf(operand, levels, memo));
     levels[op] = ++reduction.level;
-    SmallVector<Dim> loops = info.loopSizes(op);
     for (auto [size, iterator] : llvm::zip(loops, op.getIteratorTypesArray()))
       if (iterator == utils::IteratorType::reduction)
         reduction.columns.push_back(size);

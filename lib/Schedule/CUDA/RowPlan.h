@@ -17,18 +17,13 @@
 #define QUERN_LIB_SCHEDULE_CUDA_ROWPLAN_H
 
 #include "KernelBuilder.h"
+#include "Reductions.h"
 
 namespace quern::cuda {
 
-/// A combiner of two partial results.
-struct Combiner {
-  mlir::Operation *op;
-  mlir::gpu::AllReduceOperation kind;
-  mlir::TypedAttr neutral;
-};
-
 struct RowReduction {
   mlir::linalg::LinalgOp op;
+  SumOrder order;
   unsigned level; ///< one more than that of the reductions it needs
   /// How partial results are joined, for each result; empty when some cannot be.
   llvm::SmallVector<Combiner> combiners;

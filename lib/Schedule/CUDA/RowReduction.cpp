@@ -21,7 +21,6 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
 
@@ -35,14 +34,13 @@ namespace {
 class RowEmitter {
 public:
   RowEmitter(BodyInfo &info, const RowPlan &plan, int64_t width)
-      : info(info), plan(plan), width(width), team(numPartials / width), k(info, blockThreads),
+      : info(info), plan(plan), width(width), team(numParts / width), k(info, blockThreads),
         indexing(*k.indexing), context(info.kernel.getContext()) {}
 
   ScheduledModule emit();
 
 private:
   static constexpr int blockThreads = 128;
-  static constexpr int64_t numPartials = 64;
 
   /// Goes over `columns` with the row's team: calls `body` for every column.
   void forColumns(ArrayRef<Dim> columns, function_ref<void(Value)> body);
@@ -51,8 +49,6 @@ private:
   Value makePartials(const Combiner &combiner);
   /// Joined over lanes and threads: the same in every thread of the team.
   Value joinPartials(const Combiner &combiner, Value partials);
-  /// The combiner on two partial results.
-  Value combine(const Combiner &combiner, Value a, Value b);
   SmallVector<Value> rowIndices(ArrayRef<Dim> sizes) { return indexing.delinearize(row, sizes); }
 
   BodyInfo &info;
@@ -70,8 +66,7 @@ private:
 void RowEmitter::forColumns(ArrayRef<Dim> columns, function_ref<void(Value)> body) {
   Dim count = Dim::product(context, columns);
   Value from = k.name(indexing.mul(member, indexing.constant(width)), "start");
-  scf::ForOp loop =
-      k.enterFor(from, indexing.size(count), indexing.constant(numPartials), "column");
+  scf::ForOp loop = k.enterFor(from, indexing.size(count), indexing.constant(numParts), "column");
   Value first = loop.getInductionVar();
   bool exact = count.isConstant() && count.getConstant() % width == 0;
   Value left = exact ? Value() : k.name(indexing.sub(indexing.size(count), first), "left");
@@ -91,16 +86,6 @@ Value RowEmitter::makePartials(const Combiner &combiner) {
   return array;
 }
 
-Value RowEmitter::combine(const Combiner &combiner, Value a, Value b) {
-  auto op = cast<linalg::LinalgOp>(combiner.op->getParentOp());
-  IRMapping map;
-  for (Value operand : combiner.op->getOperands())
-    map.map(operand, llvm::is_contained(op.getRegionOutputArgs(), operand) ? a : b);
-  Operation *joined = k.b.clone(*combiner.op, map);
-  joined->setLoc(k.loc);
-  return joined->getResult(0);
-}
-
 Value RowEmitter::joinPartials(const Combiner &combiner, Value partials) {
   auto type = VectorType::get({width}, combiner.neutral.getType());
   Value mine = vector::LoadOp::create(k.b, k.loc, type, partials, indexing.constant(0));
@@ -111,7 +96,7 @@ Value RowEmitter::joinPartials(const Combiner &combiner, Value partials) {
     values.push_back(vector::ExtractOp::create(k.b, k.loc, lanes, lane));
   for (int64_t half = width / 2; half; half /= 2)
     for (int64_t lane = 0; lane < half; ++lane)
-      values[lane] = combine(combiner, values[lane], values[lane + half]);
+      values[lane] = combiner.join(k.b, values[lane], values[lane + half]);
   return k.name(values.front(), "total");
 }
 
@@ -162,7 +147,7 @@ void RowEmitter::reduceLevel(ArrayRef<const RowReduction *> reductions) {
       auto fill = init.getDefiningOp<linalg::FillOp>();
       auto constant = fill ? fill.value().getDefiningOp<arith::ConstantOp>() : nullptr;
       if (!constant || constant.getValue() != combiner.neutral)
-        value = combine(combiner, k.body->element(init, indices), value);
+        value = combiner.join(k.b, k.body->element(init, indices), value);
       k.body->pin(reduction->op->getResult(i), indices, value);
     }
 }
@@ -226,8 +211,14 @@ ScheduledModule RowEmitter::emit() {
 
 ScheduledModule scheduleRowReduction(BodyInfo &info, const CudaScheduleOptions &) {
   std::optional<RowPlan> plan = RowPlan::make(info);
-  if (!plan ||
-      llvm::any_of(plan->reductions, [](const RowReduction &r) { return r.combiners.empty(); }))
+  if (!plan || llvm::any_of(plan->reductions, [](const RowReduction &r) {
+        return r.combiners.empty() || r.order == SumOrder::Sequence;
+      }))
+    return {};
+  // Threads that go along a row that does not lie together read badly: only for the order's sake.
+  if (info.kernel.getKind() != "row_reduction" &&
+      llvm::none_of(plan->reductions,
+                    [](const RowReduction &r) { return r.order == SumOrder::Parts; }))
     return {};
   return RowEmitter(info, *plan, std::max<int64_t>(2, getVectorWidth(info))).emit();
 }

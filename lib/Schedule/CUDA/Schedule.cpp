@@ -38,7 +38,7 @@ FailureOr<OwningOpRef<ModuleOp>> scheduleCudaKernel(kernel::FuncOp kernel,
   ScheduledModule module;
   if (kind == "pointwise" || kind == "gather")
     module = schedulePointwise(info, options);
-  else if (kind == "row_reduction")
+  else if (kind == "row_reduction" || kind == "generic")
     module = scheduleRowReduction(info, options);
   else if (kind == "contraction")
     module = scheduleContraction(info, options);
