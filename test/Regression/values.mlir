@@ -182,3 +182,16 @@ func.func @f(%x: tensor<4xf32>) -> tensor<4xi32> {
   %0 = quern.convert %x {dtype = i32} : (tensor<4xf32>) -> tensor<4xi32>
   return %0 : tensor<4xi32>
 }
+
+//--- a value kept in the row of a result that is written before the last reader
+// in: f32[1x3] 1 2 3
+// out: f32[1x3] -0.145298 0.05713542 0.08816259
+// out: f32[1x3] -0.2334606 -0.03102717 0.0
+func.func @f(%x: tensor<1x3xf32>) -> (tensor<1x3xf32>, tensor<1x3xf32>) {
+  %t = quern.tanh %x : (tensor<1x3xf32>) -> tensor<1x3xf32>
+  %m = quern.mean %t {dim = array<i64: 1>, keepdim = true} : (tensor<1x3xf32>) -> tensor<1x1xf32>
+  %c = quern.sub %t, %m : (tensor<1x3xf32>, tensor<1x1xf32>) -> tensor<1x3xf32>
+  %n = quern.amax %c {dim = array<i64: 1>, keepdim = true} : (tensor<1x3xf32>) -> tensor<1x1xf32>
+  %d = quern.sub %c, %n : (tensor<1x3xf32>, tensor<1x1xf32>) -> tensor<1x3xf32>
+  return %c, %d : tensor<1x3xf32>, tensor<1x3xf32>
+}

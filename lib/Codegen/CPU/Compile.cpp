@@ -141,13 +141,17 @@ llvm::Error optimize(llvm::Module &module, llvm::TargetMachine &machine, unsigne
 }
 
 /// The machine that this thread generates code with. What it knows of a CPU is made at
-/// the first function for it, and takes half a millisecond.
-llvm::TargetMachine &machineFor(const CpuTarget &target) {
+/// the first function for it, and takes half a millisecond. One for each level: the choices of
+/// level 0 stay with a machine that was used for it.
+llvm::TargetMachine &machineFor(const CpuTarget &target, unsigned level) {
   static thread_local std::string key;
   static thread_local std::unique_ptr<llvm::TargetMachine> machine;
-  if (!machine || key != target.str()) {
-    key = target.str();
+  std::string wanted = target.str() + (level == 0 ? " O0" : "");
+  if (!machine || key != wanted) {
+    key = wanted;
     machine = target.createMachine();
+    if (level == 0)
+      machine->setOptLevel(llvm::CodeGenOptLevel::None);
   }
   return *machine;
 }
@@ -165,9 +169,7 @@ FailureOr<ObjectCode> compileToObject(ModuleOp module, const CpuTarget &target,
   if (!code)
     return failure();
 
-  llvm::TargetMachine *machine = &machineFor(target);
-  machine->setOptLevel(options.level == 0 ? llvm::CodeGenOptLevel::None
-                                          : llvm::CodeGenOptLevel::Default);
+  llvm::TargetMachine *machine = &machineFor(target, options.level);
   code->setDataLayout(machine->createDataLayout());
   code->setTargetTriple(machine->getTargetTriple());
   std::string width = std::to_string(target.vectorBits());

@@ -177,7 +177,8 @@ void Nest::planKept() {
     keep.since = *passes[op].begin();
     for (auto [out, at] : llvm::zip(space.outputs, storePass)) {
       auto to = dyn_cast<BlockArgument>(out.access.tensor);
-      if (!to || at <= keep.since || used.count(&out.access) ||
+      // The result's own elements come when nobody reads the kept ones any more.
+      if (!to || at <= keep.since || at < *passes[op].rbegin() || used.count(&out.access) ||
           !out.access.coeffs[vectorDim].isConstant(1) ||
           getElementTypeOrSelf(to) != getElementTypeOrSelf(op->getResult(0).getType()))
         continue;
