@@ -152,7 +152,7 @@ struct FunctionBuilder::Impl {
           else if constexpr (std::is_same_v<T, double>)
             return aten::Scalar::number(v);
           else if constexpr (std::is_same_v<T, DType>)
-            return aten::getType(ctx, v);
+            return getElementType(ctx, v);
           else if constexpr (std::is_same_v<T, std::string>)
             return v;
           else
@@ -175,7 +175,7 @@ Value FunctionBuilder::input(const std::string &name, DType dtype, const std::ve
                     : size.value >= 0  ? Dim::constant(ctx, size.value)
                                        : Dim::unknown(ctx));
   return Impl::wrap(
-      impl->builder.input(name, getTensorType(sizes, aten::getType(ctx, dtype)), donated));
+      impl->builder.input(name, getTensorType(sizes, getElementType(ctx, dtype)), donated));
 }
 
 std::vector<Value> FunctionBuilder::calls(const std::string &overload, const Arguments &arguments) {

@@ -91,7 +91,7 @@ FailureOr<func::FuncOp> AtenTest::buildFunction(ModuleOp module, StringRef name,
     SmallVector<int64_t> dims(tensor.dims());
     if (mode == Mode::Dynamic)
       dims.assign(dims.size(), ShapedType::kDynamic);
-    auto type = RankedTensorType::get(dims, aten::getType(ctx, tensor.dtype()));
+    auto type = RankedTensorType::get(dims, getElementType(ctx, tensor.dtype()));
     return body->addArgument(type, loc);
   };
   aten::Arguments arguments;
@@ -111,7 +111,7 @@ FailureOr<func::FuncOp> AtenTest::buildFunction(ModuleOp module, StringRef name,
     } else if (const auto *text = std::get_if<std::string>(&argument.value)) {
       value = *text;
     } else if (const auto *dtype = std::get_if<DType>(&argument.value)) {
-      value = aten::getType(ctx, *dtype);
+      value = getElementType(ctx, *dtype);
     }
   }
   FailureOr<SmallVector<Value>> results = aten::buildCall(builder, loc, test.overload, arguments);
@@ -196,7 +196,7 @@ std::optional<TestResult> AtenTest::checkTypes(func::FuncOp func) {
                                         " results, expected " + llvm::Twine(test.outputs.size()));
   for (auto [type, output] : llvm::zip(types, test.outputs)) {
     auto tensorType = cast<RankedTensorType>(type);
-    std::optional<DType> dtype = aten::getDType(tensorType.getElementType());
+    std::optional<DType> dtype = getDType(tensorType.getElementType());
     bool same = dtype == output.tensor.dtype() && tensorType.getRank() == output.tensor.rank();
     for (auto [size, want] : llvm::zip(tensorType.getShape(), output.tensor.dims()))
       same &= size == want || (mode == Mode::Dynamic && ShapedType::isDynamic(size));

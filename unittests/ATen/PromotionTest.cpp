@@ -15,17 +15,17 @@ using namespace quern::aten;
 namespace {
 class Promotion : public ::testing::Test {
 protected:
-  mlir::Type type(DType dtype) { return aten::getType(&context, dtype); }
+  mlir::Type type(DType dtype) { return getElementType(&context, dtype); }
   std::optional<DType> both(DType a, DType b) {
     mlir::Type result = promoteTypes(type(a), type(b));
-    return result ? aten::getDType(result) : std::nullopt;
+    return result ? getDType(result) : std::nullopt;
   }
   std::optional<DType> of(std::vector<std::pair<DType, Category>> operands) {
     std::vector<PromotionOperand> list;
     for (auto [dtype, category] : operands)
       list.push_back({type(dtype), category});
     mlir::Type result = promote(list);
-    return result ? aten::getDType(result) : std::nullopt;
+    return result ? getDType(result) : std::nullopt;
   }
   mlir::MLIRContext context;
 };
@@ -35,7 +35,7 @@ constexpr Category tensor = Category::Tensor, scalar = Category::ScalarTensor,
 
 TEST_F(Promotion, TypesRoundTrip) {
   for (unsigned i = 0; i < numDTypes; ++i)
-    EXPECT_EQ(aten::getDType(type(DType(i))), DType(i));
+    EXPECT_EQ(getDType(type(DType(i))), DType(i));
 }
 
 // torch.promote_types, PyTorch 2.15.

@@ -14,31 +14,6 @@ using llvm::StringRef;
 
 namespace quern::aten {
 
-Type getType(MLIRContext *ctx, DType dtype) {
-  switch (dtype) {
-  case DType::F64:
-    return Float64Type::get(ctx);
-  case DType::F32:
-    return Float32Type::get(ctx);
-  case DType::F16:
-    return Float16Type::get(ctx);
-  case DType::BF16:
-    return BFloat16Type::get(ctx);
-  case DType::Bool:
-    return IntegerType::get(ctx, 1);
-  default:
-    return IntegerType::get(ctx, 8 * sizeOf(dtype),
-                            isSigned(dtype) ? IntegerType::Signless : IntegerType::Unsigned);
-  }
-}
-
-std::optional<DType> getDType(Type type) {
-  for (unsigned i = 0; i < numDTypes; ++i)
-    if (getType(type.getContext(), DType(i)) == type)
-      return DType(i);
-  return std::nullopt;
-}
-
 Value Call::report(StringRef prefix, const Twine &text) {
   if (!hasFailed)
     emitError(loc) << prefix << name << ": " << text;

@@ -37,7 +37,8 @@ Value GraphBuilder::input(StringRef name, DType dtype, ArrayRef<int64_t> dims, b
   SmallVector<int64_t> shape;
   for (int64_t dim : dims)
     shape.push_back(dim < 0 ? ShapedType::kDynamic : dim);
-  return input(name, RankedTensorType::get(shape, getType(ops.getContext(), dtype)), donated);
+  return input(name, RankedTensorType::get(shape, getElementType(ops.getContext(), dtype)),
+               donated);
 }
 
 SmallVector<Value> GraphBuilder::calls(StringRef overload, ArrayRef<NamedArgument> arguments) {

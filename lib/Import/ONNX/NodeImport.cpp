@@ -23,24 +23,6 @@ static constexpr uint64_t maxInlineBytes = 256;
 /// Larger results are refused at once (1 TiB).
 static constexpr int64_t maxResultBytes = int64_t(1) << 40;
 
-Type getElementType(MLIRContext *ctx, DType dtype) {
-  switch (dtype) {
-  case DType::F64:
-    return Float64Type::get(ctx);
-  case DType::F32:
-    return Float32Type::get(ctx);
-  case DType::F16:
-    return Float16Type::get(ctx);
-  case DType::BF16:
-    return BFloat16Type::get(ctx);
-  case DType::Bool:
-    return IntegerType::get(ctx, 1);
-  default:
-    return IntegerType::get(ctx, 8 * sizeOf(dtype),
-                            isSigned(dtype) ? IntegerType::Signless : IntegerType::Unsigned);
-  }
-}
-
 std::optional<SmallVector<int64_t>> Contents::asConstants() const {
   SmallVector<int64_t> numbers;
   for (Dim d : values) {

@@ -8,6 +8,7 @@
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"
+#include "quern/Dialect/Quern/IR/DTypes.h"
 #include "quern/Dialect/Quern/IR/OpRecord.h"
 #include "quern/Import/ONNX/Model.h"
 #include "quern/Support/Error.h"
@@ -58,9 +59,6 @@ llvm::ArrayRef<OpEntry> getContractionEntries();
 llvm::ArrayRef<OpEntry> getViewEntries();
 llvm::ArrayRef<OpEntry> getIndexingEntries();
 llvm::ArrayRef<OpEntry> getControlEntries();
-
-/// The dtype of a tensor as an element type: bool is i1, signed integers are signless.
-mlir::Type getElementType(mlir::MLIRContext *ctx, DType dtype);
 
 /// The importer's state that nodes share.
 class GraphState {

@@ -15,6 +15,7 @@
 #define QUERN_IMPORT_ATEN_ATEN_H
 
 #include "mlir/IR/Builders.h"
+#include "quern/Dialect/Quern/IR/DTypes.h"
 #include "quern/Support/Compare.h"
 #include "llvm/ADT/StringMap.h"
 #include <variant>
@@ -76,11 +77,6 @@ mlir::FailureOr<llvm::SmallVector<mlir::Value>> buildCall(mlir::OpBuilder &build
                                                           mlir::Location loc,
                                                           llvm::StringRef overload,
                                                           const Arguments &arguments);
-
-/// The element type of a dtype: bool is i1, signed integers are signless.
-mlir::Type getType(mlir::MLIRContext *ctx, DType dtype);
-/// The other way round; nothing for types that no tensor has.
-std::optional<DType> getDType(mlir::Type type);
 
 } // namespace quern::aten
 #endif // QUERN_IMPORT_ATEN_ATEN_H
