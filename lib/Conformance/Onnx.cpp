@@ -101,7 +101,7 @@ TestResult runTest(StringRef folder, Target target) {
 
 } // namespace
 
-Expected<bool> runOnnx(const OnnxOptions &options, const std::vector<std::string> &folders) {
+Expected<bool> runOnnx(const RunOptions &options, const std::vector<std::string> &folders) {
   Regex filter(options.filter.empty() ? ".*" : options.filter);
   std::string wrong;
   if (!filter.isValid(wrong))

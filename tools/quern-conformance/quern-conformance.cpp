@@ -68,31 +68,28 @@ static int finish(Expected<bool> passed) {
   return *passed ? QUERN_OK : QUERN_ERROR;
 }
 
-static int runAtenCommand() {
-  AtenOptions options;
+static void readRunOptions(RunOptions &options) {
   options.target = target;
   options.filter = filter;
-  options.overloadsFile = overloads;
-  options.modes = modes;
   options.waiversFile = waivers;
   options.jsonFile = jsonFile;
   options.workers = std::max(1u, unsigned(workers));
   options.timeout = timeout;
   options.batch = std::max(1u, unsigned(batch));
   options.verbose = verbose;
+}
+
+static int runAtenCommand() {
+  AtenOptions options;
+  readRunOptions(options);
+  options.overloadsFile = overloads;
+  options.modes = modes;
   return finish(runAten(options, atenFiles));
 }
 
 static int runOnnxCommand() {
-  OnnxOptions options;
-  options.target = target;
-  options.filter = filter;
-  options.waiversFile = waivers;
-  options.jsonFile = jsonFile;
-  options.workers = std::max(1u, unsigned(workers));
-  options.timeout = timeout;
-  options.batch = std::max(1u, unsigned(batch));
-  options.verbose = verbose;
+  RunOptions options;
+  readRunOptions(options);
   return finish(runOnnx(options, onnxFolders));
 }
 
