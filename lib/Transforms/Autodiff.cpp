@@ -186,6 +186,8 @@ LogicalResult Differentiator::reverse(Operation *op) {
     return success();
   DerivativeBuilder builder(b, op, grads, wanted);
   structured.getOpRecord().derivative(op, builder);
+  if (builder.failed())
+    return failure();
   for (auto [i, gradient] : llvm::enumerate(builder.getGradients()))
     if (gradient && failed(accumulate(op->getOperand(i), gradient)))
       return failure();

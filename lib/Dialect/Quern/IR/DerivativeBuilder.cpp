@@ -48,6 +48,8 @@ Value DerivativeBuilder::grad(unsigned i) {
 }
 
 void DerivativeBuilder::set(unsigned i, Term term, unsigned element) {
+  if (hasFailed)
+    return;
   OperandRange values = group(i);
   Value operand = values[element];
   auto type = cast<RankedTensorType>(operand.getType());
@@ -70,11 +72,14 @@ void DerivativeBuilder::set(unsigned i, Term term, unsigned element) {
 
 Value DerivativeBuilder::create(StringRef mnemonic, ArrayRef<OperandGroup> operands,
                                 ArrayRef<NamedAttribute> attrs, unsigned result) {
+  if (hasFailed)
+    return op->getResult(0);
   FailureOr<Operation *> created = tryCreate(b, op->getLoc(), mnemonic, operands, attrs);
-  // The rule's op was refused: a fault of the rule, already reported. The wrong module fails later
-  // verification rather than here.
-  if (failed(created))
-    llvm::report_fatal_error("internal: a derivative rule made an ill-typed op");
+  if (mlir::failed(created)) {
+    op->emitError("internal: the derivative makes an op that is refused");
+    hasFailed = true;
+    return op->getResult(0);
+  }
   // A view to the same size, a product with 1: rules need not look for these.
   SmallVector<OpFoldResult, 1> folded;
   if ((*created)->getNumResults() == 1 && succeeded((*created)->fold(folded)) && folded.size() == 1)

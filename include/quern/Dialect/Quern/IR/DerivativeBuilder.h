@@ -57,7 +57,8 @@ public:
   /// broadcast, and given its type.
   void set(unsigned i, Term value, unsigned element = 0);
 
-  /// Creates an op by name.
+  /// Creates an op by name. One that its meta function refuses is a fault of the rule: it is
+  /// reported, and from then on every value is one of the op's results, which means nothing.
   mlir::Value create(llvm::StringRef mnemonic, llvm::ArrayRef<OperandGroup> operands,
                      llvm::ArrayRef<mlir::NamedAttribute> attrs = {}, unsigned result = 0);
   /// The same over terms, for generated code.
@@ -95,6 +96,8 @@ public:
 
   /// The gradients by flat operand number, null where none was asked for or it is zero.
   llvm::ArrayRef<mlir::Value> getGradients() const { return gradients; }
+  /// Whether the rule made an op that was refused.
+  bool failed() const { return hasFailed; }
 
 private:
   mlir::OpBuilder &b;
@@ -102,6 +105,7 @@ private:
   llvm::SmallVector<mlir::Value> grads;
   llvm::BitVector wanted;
   llvm::SmallVector<mlir::Value> gradients;
+  bool hasFailed = false;
 
   mlir::OperandRange group(unsigned i) const;
 };
