@@ -48,6 +48,18 @@ static Type signlessTensor(Type type) {
   return tensor.clone(ScalarBuilder::signless(tensor.getElementType()));
 }
 
+/// Two sizes without a name may be equal or not: no map can be chosen for them.
+static LogicalResult checkNamed(Operation *op) {
+  auto isNamed = [](Value v) {
+    return llvm::none_of(getDims(cast<RankedTensorType>(v.getType())),
+                         [](Dim d) { return d.isUnknown(); });
+  };
+  if (llvm::all_of(op->getOperands(), isNamed) && llvm::all_of(op->getResults(), isNamed))
+    return success();
+  return op->emitError("unsupported: lowering an op with an unnamed size; run "
+                       "quern-propagate-shapes first");
+}
+
 LogicalResult lowerToLinalg(Operation *function) {
   SmallVector<Operation *> ops;
   function->walk([&](Operation *op) {
@@ -76,6 +88,8 @@ LogicalResult lowerToLinalg(Operation *function) {
     b.setInsertionPoint(op);
     if (!cast<StructuredOp>(op).getDestinations().empty())
       return op->emitError("internal: destinations are bound before kernels are lowered");
+    if (failed(checkNamed(op)))
+      return failure();
     SmallVector<Value> operands;
     for (Value v : op->getOperands())
       operands.push_back(lookup(v));

@@ -161,6 +161,9 @@ FailureOr<SmallVector<Value>> cat(Operation *op, LoweringBuilder &b) {
       parts.push_back(b.operand(0, i));
   if (parts.empty())
     return SmallVector<Value>{b.fill(b.resultDims(), dtype, Scalar(0))};
+  SmallVector<Value> sizes;
+  for (Value part : parts)
+    sizes.push_back(b.dim(b.dims(part)[dim]));
   return indexed(b, [&](ScalarBuilder &, SmallVector<Value> index) {
     // From the front: what is not in part i counts on from its end.
     std::function<Scalar(size_t, Value)> element = [&](size_t i, Value at) {
@@ -171,9 +174,8 @@ FailureOr<SmallVector<Value>> cat(Operation *op, LoweringBuilder &b) {
       };
       if (i + 1 == parts.size())
         return read();
-      Value size = b.dim(b.dims(parts[i])[dim]);
-      return b.choose(compare(b, arith::CmpIPredicate::slt, at, size), read,
-                      [&] { return element(i + 1, b.subIndex(at, size)); });
+      return b.choose(compare(b, arith::CmpIPredicate::slt, at, sizes[i]), read,
+                      [&] { return element(i + 1, b.subIndex(at, sizes[i])); });
     };
     return element(0, index[dim]);
   });

@@ -55,7 +55,11 @@ public:
   mlir::Value pointwise(llvm::ArrayRef<Dim> dims, mlir::Type dtype, mlir::ValueRange inputs,
                         llvm::ArrayRef<mlir::Type> dtypes, llvm::ArrayRef<mlir::AffineMap> maps,
                         Region region);
-  /// The same with numpy's broadcasting in place of maps.
+  /// The same with numpy's broadcasting in place of maps. An operand whose broadcast is decided by
+  /// the call has no map: the region reads it by its own size. (quern-fuse gives pointwise kernels
+  /// such an operand as a strided argument of the result's sizes, which loads as vectors; here,
+  /// where ops of any class and functions without kernels are lowered, there is nobody to choose a
+  /// stride.)
   mlir::Value broadcast(llvm::ArrayRef<Dim> dims, mlir::Type dtype, mlir::ValueRange inputs,
                         llvm::ArrayRef<mlir::Type> dtypes, Region region);
   /// A reduction: `loops` are all loop sizes, `reduced` marks the summed ones, the result's dims
