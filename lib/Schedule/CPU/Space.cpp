@@ -492,6 +492,9 @@ bool Space::makeAccesses(ArrayRef<std::pair<Value, Value>> outs) {
     outputs.push_back({value, *access, info[op].level});
   }
   for (Output &out : outputs) {
+    // Strides of 0 say nothing where there are no elements.
+    if (llvm::any_of(shapeOf(out.value), [](Dim d) { return d.isConstant(0); }))
+      continue;
     bool inPass = llvm::any_of(pass.set_bits(), [&](int d) { return out.access.dependsOn(d); });
     for (unsigned d = 0; d < rootSizes.size(); ++d)
       if (!rootSizes[d].isConstant(1) && (!pass.test(d) || inPass) && !out.access.dependsOn(d))
