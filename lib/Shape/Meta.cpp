@@ -7,6 +7,7 @@
 #include "quern/Shape/Meta.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 
@@ -117,6 +118,13 @@ bool MetaContext::checkRule(StringRef rule, const Condition &condition, StringRe
 void MetaContext::setOutput(unsigned i, ArrayRef<Dim> dims, Type dtype) {
   if (result.outputs.size() <= i)
     result.outputs.resize(i + 1);
+  int64_t elements = 1;
+  bool fits = true;
+  for (Dim d : dims)
+    if (d.isConstant())
+      fits &= !llvm::MulOverflow(elements, d.getConstant(), elements);
+  if (!fits && llvm::none_of(dims, [](Dim d) { return d.isConstant(0); }))
+    fail("result", "expected the result to have less than 2^63 elements", {});
   result.outputs[i].dims.assign(dims.begin(), dims.end());
   result.outputs[i].dtype = dtype;
 }
@@ -151,6 +159,14 @@ bool MetaContext::broadcast(unsigned number, SmallVectorImpl<Dim> &dims, StringR
       size = Dim::bcast(size, other);
     }
   }
+  return true;
+}
+
+bool MetaContext::checkSizes(unsigned number, ArrayRef<Dim> sizes, StringRef what) {
+  for (auto [i, size] : llvm::enumerate(sizes))
+    if (!check(number, Condition::le(constant(0), size),
+               "expected {0} {1} to be at least 0, got {2}", {what.str(), int64_t(i), size}))
+      return false;
   return true;
 }
 

@@ -143,6 +143,26 @@ TEST_F(MetaTest, BroadcastUndecided) {
   EXPECT_EQ(broadcast(large, {sym("A")}, {sym("C")}), SmallVector<Dim>{sym("A")});
 }
 
+TEST_F(MetaTest, CheckSizes) {
+  MetaContext meta(&ctx, "full");
+  EXPECT_TRUE(meta.checkSizes(1, {num(0), sym("N")}, "size"));
+  EXPECT_FALSE(meta.checkSizes(1, {num(2), num(-1)}, "size"));
+  EXPECT_EQ(meta.take().error, "'quern.full' op full_c1: expected size 1 to be at least 0, got -1");
+}
+
+TEST_F(MetaTest, SizesOverflow) {
+  int64_t large = int64_t(1) << 32;
+  auto run = [&](ArrayRef<Dim> dims) {
+    MetaContext meta(&ctx, "expand");
+    meta.setOutput(0, dims, Float32Type::get(&ctx));
+    return meta.take();
+  };
+  EXPECT_EQ(run({num(large), sym("N"), num(large)}).error,
+            "'quern.expand' op expand_result: expected the result to have less than 2^63 elements");
+  EXPECT_TRUE(run({num(large), num(large / 4)}).ok);
+  EXPECT_TRUE(run({num(large), num(0), num(large)}).ok);
+}
+
 TEST_F(MetaTest, WrapDim) {
   MetaContext meta(&ctx, "softmax");
   int64_t dim = -1;

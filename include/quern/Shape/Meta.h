@@ -83,6 +83,8 @@ public:
   /// `number`; `against` names what `dims` came from so far.
   bool broadcast(unsigned number, llvm::SmallVectorImpl<Dim> &dims, llvm::StringRef against,
                  const TensorMeta &b);
+  /// Sizes given as an attribute, which `what` names, are at least 0.
+  bool checkSizes(unsigned number, llvm::ArrayRef<Dim> sizes, llvm::StringRef what);
   /// Normalises a possibly negative dim of a tensor of this rank, checking the range.
   /// A scalar counts as rank 1, as in ATen.
   bool wrapDim(unsigned number, int64_t &dim, int64_t rank, llvm::StringRef what);

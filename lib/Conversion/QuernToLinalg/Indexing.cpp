@@ -70,10 +70,17 @@ Results index_select(Operation *op, LoweringBuilder &b) {
       })};
 }
 
+/// An index of another rank has no elements (a scalar counts as one).
+static bool isOfOtherRank(LoweringBuilder &b, Value index, Value self) {
+  return std::max<size_t>(b.dims(index).size(), 1) != std::max<size_t>(b.dims(self).size(), 1);
+}
+
 Results gather(Operation *op, LoweringBuilder &b) {
   Value self = b.operand(0), index = b.operand(1);
   Type dtype = b.resultDtype();
   SmallVector<Dim> dims = b.resultDims();
+  if (isOfOtherRank(b, index, self))
+    return SmallVector<Value>{b.fill(dims, dtype, Scalar(0))};
   int64_t dim = wrappedDim(op, b.dims(self).size());
   return SmallVector<Value>{b.pointwise(dims, dtype, index, b.dtype(1), b.identityMap(dims.size()),
                                         [&](ScalarBuilder &s, ArrayRef<Scalar> in) {
@@ -115,6 +122,9 @@ Results scatter_add(Operation *op, LoweringBuilder &b) {
   Value self = b.operand(0), index = b.operand(1), src = b.operand(2);
   Type dtype = b.resultDtype();
   SmallVector<Dim> dims = b.resultDims(), indexDims = b.dims(index);
+  if (isOfOtherRank(b, index, self))
+    return SmallVector<Value>{b.broadcast(
+        dims, dtype, self, dtype, [](ScalarBuilder &, ArrayRef<Scalar> in) { return in[0]; })};
   int64_t dim = wrappedDim(op, dims.size());
   Value sum = sumAlong(b, dims, positions(b, index, dim < 0 ? 0 : dim), dtype,
                        [&](ScalarBuilder &s, Value k) {

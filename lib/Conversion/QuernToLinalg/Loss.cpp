@@ -80,8 +80,7 @@ Results nll_loss(Operation *op, LoweringBuilder &b) {
   if (reduction == 1)
     loss = b.broadcast({}, wide, {loss, total}, {wide, wide},
                        [](ScalarBuilder &s, ArrayRef<Scalar> in) { return s.div(in[0], in[1]); });
-  Value totalOut = reduction == 0 ? b.fill({}, dtype, Scalar(0)) : b.convert(total, wide, dtype);
-  return SmallVector<Value>{b.convert(loss, wide, dtype), totalOut};
+  return SmallVector<Value>{b.convert(loss, wide, dtype), b.convert(total, wide, dtype)};
 }
 
 Results nll_loss_backward(Operation *op, LoweringBuilder &b) {

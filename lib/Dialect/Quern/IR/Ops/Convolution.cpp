@@ -30,6 +30,55 @@ static bool window(MetaContext &m, StringRef name, ArrayRef<int64_t> numbers, si
   return true;
 }
 
+/// C2 to C5 and C7 of all: the sizes of a convolution's result. Empty where a check failed.
+template <typename Args>
+static SmallVector<Dim> resultSizes(MetaContext &m, const TensorMeta &input,
+                                    const TensorMeta &weight, const Args &a) {
+  int64_t rank = input.rank();
+  if (!m.check(2, rank >= 3 && rank <= 5,
+               ("expected " + input.name + " to have rank 3, 4 or 5, got rank {0}").str(),
+               {rank}) ||
+      !m.check(2, weight.rank() == rank,
+               ("expected " + weight.name + " to have rank {0}, got rank {1}").str(),
+               {rank, weight.rank()}))
+    return {};
+  size_t spatial = rank - 2;
+  if (!window(m, "stride", a.stride, spatial, 1, false) ||
+      !window(m, "padding", a.padding, spatial, 0, true) ||
+      !window(m, "dilation", a.dilation, spatial, 1, false))
+    return {};
+  Dim groups = m.constant(a.groups), out = weight.dim(0);
+  if (!m.check(4, a.groups >= 1, "expected groups to be positive, got {0}", {a.groups}) ||
+      !m.check(4, Condition::divides(groups, out),
+               ("expected groups to divide " + weight.name + " dim 0, got {0} and {1}").str(),
+               {groups, out}) ||
+      !m.check(5, Condition::eq(input.dim(1), weight.dim(1) * groups),
+               ("expected " + input.name + " dim 1 (channels) to be " + weight.name +
+                " dim 1 times groups, got {0} and {1} times {2}")
+                   .str(),
+               {input.dim(1), weight.dim(1), a.groups}))
+    return {};
+  SmallVector<Dim> dims{input.dim(0), out};
+  bool twoSided = a.padding.size() == 2 * spatial;
+  for (size_t i = 0; i < spatial; ++i) {
+    int64_t before = a.padding[i], after = a.padding[twoSided ? spatial + i : i];
+    Dim padded = input.dim(2 + i) + (before + after);
+    Dim reach = (weight.dim(2 + i) - 1) * a.dilation[i] + 1;
+    if (!m.check(7, Condition::le(reach, padded),
+                 "expected the window of dim {0} ({1} with dilation) to fit into the padded input, "
+                 "got {2}",
+                 {int64_t(2 + i), reach, padded}))
+      return {};
+    for (const TensorMeta *t : {&input, &weight})
+      if (!m.check(7, Condition::le(m.constant(1), t->dim(2 + i)),
+                   ("expected " + t->name + " dim {0} to be at least 1, got {1}").str(),
+                   {int64_t(2 + i), t->dim(2 + i)}))
+        return {};
+    dims.push_back(Dim::floorDiv(padded - reach, m.constant(a.stride[i])) + 1);
+  }
+  return dims;
+}
+
 static void convolution(const ConvolutionArgs &a, MetaContext &m) {
   for (const TensorMeta *t : {&a.weight, &a.bias})
     if (*t &&
@@ -37,64 +86,48 @@ static void convolution(const ConvolutionArgs &a, MetaContext &m) {
                  ("expected " + t->name + " to have the dtype of input, got {0} and {1}").str(),
                  {t->dtype, a.input.dtype}))
       return;
-  int64_t rank = a.input.rank();
-  if (!m.check(2, rank >= 3 && rank <= 5, "expected input to have rank 3, 4 or 5, got rank {0}",
-               {rank}) ||
-      !m.check(2, a.weight.rank() == rank, "expected weight to have rank {0}, got rank {1}",
-               {rank, a.weight.rank()}) ||
-      (a.bias && !m.check(2, a.bias.rank() == 1, "expected bias to have rank 1, got rank {0}",
-                          {a.bias.rank()})))
+  SmallVector<Dim> dims = resultSizes(m, a.input, a.weight, a);
+  if (dims.empty() ||
+      (a.bias && (!m.check(2, a.bias.rank() == 1, "expected bias to have rank 1, got rank {0}",
+                           {a.bias.rank()}) ||
+                  !m.check(6, Condition::eq(a.bias.dim(0), a.weight.dim(0)),
+                           "expected bias dim 0 to equal weight dim 0 (out channels), got {0} "
+                           "and {1}",
+                           {a.bias.dim(0), a.weight.dim(0)}))))
     return;
-  size_t spatial = rank - 2;
-  if (!window(m, "stride", a.stride, spatial, 1, false) ||
-      !window(m, "padding", a.padding, spatial, 0, true) ||
-      !window(m, "dilation", a.dilation, spatial, 1, false))
-    return;
-  Dim groups = m.constant(a.groups), out = a.weight.dim(0);
-  if (!m.check(4, a.groups >= 1, "expected groups to be positive, got {0}", {a.groups}) ||
-      !m.check(4, Condition::divides(groups, out),
-               "expected groups to divide weight dim 0, got {0} and {1}", {a.groups, out}) ||
-      !m.check(5, Condition::eq(a.input.dim(1), a.weight.dim(1) * groups),
-               "expected input dim 1 (channels) to be weight dim 1 times groups, got {0} and {1} "
-               "times {2}",
-               {a.input.dim(1), a.weight.dim(1), a.groups}) ||
-      (a.bias &&
-       !m.check(6, Condition::eq(a.bias.dim(0), out),
-                "expected bias dim 0 to equal weight dim 0 (out channels), got {0} and {1}",
-                {a.bias.dim(0), out})))
-    return;
-  SmallVector<Dim> dims{a.input.dim(0), out};
-  bool twoSided = a.padding.size() == 2 * spatial;
-  for (size_t i = 0; i < spatial; ++i) {
-    int64_t before = a.padding[i], after = a.padding[twoSided ? spatial + i : i];
-    Dim padded = a.input.dim(2 + i) + (before + after);
-    Dim reach = (a.weight.dim(2 + i) - 1) * a.dilation[i] + 1;
-    if (!m.check(7, Condition::le(reach, padded),
-                 "expected the window of dim {0} ({1} with dilation) to fit into the padded input, "
-                 "got {2}",
-                 {int64_t(2 + i), reach, padded}))
-      return;
-    dims.push_back(Dim::floorDiv(padded - reach, m.constant(a.stride[i])) + 1);
-  }
   m.setOutput(0, dims, a.input.dtype);
 }
 
-static void backwardOf(MetaContext &m, const TensorMeta &grad, const TensorMeta &other,
-                       ArrayRef<Dim> size) {
+/// `size` stands for the operand whose gradient is made, `other` is the other one.
+template <typename Args>
+static void backward(MetaContext &m, const Args &a, const TensorMeta &other,
+                     const TensorMeta &input, const TensorMeta &weight) {
+  const TensorMeta &grad = a.grad_output;
   if (!m.check(
           1, other.dtype == grad.dtype,
           ("expected " + other.name + " to have the dtype of grad_output, got {0} and {1}").str(),
           {other.dtype, grad.dtype}) ||
-      !m.check(2, int64_t(size.size()) == grad.rank(), "expected size to have {0} dims, got {1}",
-               {grad.rank(), int64_t(size.size())}))
+      !m.checkSizes(2, a.size, "size"))
     return;
-  m.setOutput(0, size, grad.dtype);
+  SmallVector<Dim> dims = resultSizes(m, input, weight, a);
+  if (dims.empty() || !m.check(2, grad.rank() == int64_t(dims.size()),
+                               "expected grad_output to have rank {0}, got rank {1}",
+                               {int64_t(dims.size()), grad.rank()}))
+    return;
+  for (int64_t i = 0; i < grad.rank(); ++i)
+    if (!m.check(6, Condition::eq(grad.dim(i), dims[i]),
+                 "expected grad_output dim {0} to be the convolution's, got {1} and {2}",
+                 {i, grad.dim(i), dims[i]}))
+      return;
+  m.setOutput(0, a.size, grad.dtype);
 }
 static void convolutionBackward(const ConvolutionInputBackwardArgs &a, MetaContext &m) {
-  backwardOf(m, a.grad_output, a.weight, a.size);
+  TensorMeta size{"size", SmallVector<Dim>(a.size), a.grad_output.dtype};
+  backward(m, a, a.weight, size, a.weight);
 }
 static void convolutionBackward(const ConvolutionWeightBackwardArgs &a, MetaContext &m) {
-  backwardOf(m, a.grad_output, a.input, a.size);
+  TensorMeta size{"size", SmallVector<Dim>(a.size), a.grad_output.dtype};
+  backward(m, a, a.input, a.input, size);
 }
 
 } // namespace quern::meta

@@ -15,21 +15,14 @@ using namespace mlir;
 
 namespace quern::meta {
 
-static bool checkSize(unsigned number, Dim size, const Twine &name, MetaContext &m) {
-  return m.check(number, Condition::le(m.constant(0), size),
-                 "expected {0} to be at least 0, got {1}", {name.str(), size});
-}
-
 static bool checkNumberDtype(unsigned number, Type dtype, MetaContext &m) {
   return m.check(number, isa<FloatType>(dtype) || (isa<IntegerType>(dtype) && !dtype.isInteger(1)),
                  "expected dtype to be a float or integer dtype, got {0}", {dtype});
 }
 
 static void full(const FullArgs &a, MetaContext &m) {
-  for (auto [i, size] : llvm::enumerate(a.size))
-    if (!checkSize(1, size, "size " + Twine(i), m))
-      return;
-  if (m.check(2, isa<FloatType, IntegerType>(a.dtype),
+  if (m.checkSizes(1, a.size, "size") &&
+      m.check(2, isa<FloatType, IntegerType>(a.dtype),
               "expected dtype to be a float, integer or bool dtype, got {0}", {a.dtype}))
     m.setOutput(0, a.size, a.dtype);
 }
@@ -68,7 +61,9 @@ static void arange(const ArangeArgs &a, MetaContext &m) {
 }
 
 static void iota(const IotaArgs &a, MetaContext &m) {
-  if (checkSize(1, a.size, "size", m) && checkNumberDtype(2, a.dtype, m))
+  if (m.check(1, Condition::le(m.constant(0), a.size), "expected size to be at least 0, got {0}",
+              {a.size}) &&
+      checkNumberDtype(2, a.dtype, m))
     m.setOutput(0, a.size, a.dtype);
 }
 

@@ -88,9 +88,12 @@ static void linear(const LinearArgs &a, MetaContext &m) {
                {last, a.input.dim(last), a.weight.dim(1)}))
     return;
   if (a.bias &&
-      !m.check(4, Condition::eq(a.bias.dim(0), a.weight.dim(0)),
-               "expected bias dim 0 to equal weight dim 0 (out features), got {0} and {1}",
-               {a.bias.dim(0), a.weight.dim(0)}))
+      !m.check(
+          4,
+          Condition::anyOf({Condition::eq(a.bias.dim(0), a.weight.dim(0)),
+                            Condition::eq(a.bias.dim(0), m.constant(1))}),
+          "expected bias dim 0 to equal weight dim 0 (out features) or to be 1, got {0} and {1}",
+          {a.bias.dim(0), a.weight.dim(0)}))
     return;
   SmallVector<Dim> dims(a.input.dims);
   dims.back() = a.weight.dim(0);

@@ -198,17 +198,9 @@ static void slice(const SliceArgs &a, MetaContext &m) {
   m.setOutput(0, dims, a.self.dtype);
 }
 
-static bool checkInputSizes(ArrayRef<Dim> sizes, MetaContext &m) {
-  for (auto [i, size] : llvm::enumerate(sizes))
-    if (!m.check(1, Condition::le(m.constant(0), size),
-                 "expected input size {0} to be at least 0, got {1}", {int64_t(i), size}))
-      return false;
-  return true;
-}
-
 static void sliceBackward(const SliceBackwardArgs &a, MetaContext &m) {
   int64_t dim = a.dim, rank = a.input_sizes.size();
-  if (!checkInputSizes(a.input_sizes, m) || !checkDim(1, dim, rank, "input_sizes", m) ||
+  if (!m.checkSizes(1, a.input_sizes, "input size") || !checkDim(1, dim, rank, "input_sizes", m) ||
       !checkStep(2, a.step, m))
     return;
   if (!m.check(3, a.grad_output.rank() == rank, "expected grad_output to have {0} dims, got {1}",
@@ -249,7 +241,7 @@ static void select(const SelectArgs &a, MetaContext &m) {
 
 static void selectBackward(const SelectBackwardArgs &a, MetaContext &m) {
   int64_t dim = a.dim, rank = a.input_sizes.size();
-  if (!checkInputSizes(a.input_sizes, m) || !checkDim(1, dim, rank, "input_sizes", m) ||
+  if (!m.checkSizes(1, a.input_sizes, "input size") || !checkDim(1, dim, rank, "input_sizes", m) ||
       !checkIndex(a.index, a.input_sizes[dim], m))
     return;
   if (!m.check(3, a.grad_output.rank() == rank - 1,

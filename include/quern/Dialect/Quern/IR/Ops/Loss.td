@@ -13,7 +13,7 @@ def Quern_NllLossOp : Quern_Op<"nll_loss", [AttrSizedOperandSegments]> {
   let description = [{
     `self` holds log probabilities, [N, C] or [C]; `target` class numbers, [N] or a scalar.
     `reduction`: 0 none, 1 mean (over the summed weights), 2 sum. Rows whose target is `ignore_index`
-    count nothing. `total_weight` is the sum of the weights used (0 for reduction 0). A target outside
+    count nothing. `total_weight` is the sum of the weights used (0 for [N, C] and reduction 0). A target outside
     [0, C) gives NaN.
   }];
   let args = (ins AnyRankedTensor:$self, AnyRankedTensor:$target, Optional<AnyRankedTensor>:$weight,
@@ -27,7 +27,8 @@ def Quern_NllLossOp : Quern_Op<"nll_loss", [AttrSizedOperandSegments]> {
   let constraints = ["self is of a float dtype, weight has the same, target is i64 or u8",
                      "self has rank 1 or 2, target one less",
                      "self dim 0 equals target dim 0 (rows)",
-                     "weight has one element for each class", "reduction is 0, 1 or 2"];
+                     "weight has one element for each class", "reduction is 0, 1 or 2",
+                     "there is a class if there are rows"];
   let derivatives = [Custom<"self", "nllLoss", ["target", "weight", "total_weight"]>,
                      NonDifferentiable<"target", "class numbers are integers">,
                      NonDifferentiable<"weight", "class weights are not learned">];
@@ -43,7 +44,9 @@ def Quern_NllLossOp : Quern_Op<"nll_loss", [AttrSizedOperandSegments]> {
     BadSample<"nll_loss(f32[4,6], i64[4], f32[5])",
               "nll_loss_c4: expected weight to have 6 elements (classes), got 5">,
     BadSample<"nll_loss(f32[4,5], i64[4], _, reduction=3)",
-              "nll_loss_c5: expected reduction to be 0, 1 or 2, got 3">];
+              "nll_loss_c5: expected reduction to be 0, 1 or 2, got 3">,
+    BadSample<"nll_loss(f32[4,0], i64[4], _)",
+              "nll_loss_c6: expected self to have a class to choose, got 0">];
 }
 
 def Quern_NllLossBackwardOp : Quern_Op<"nll_loss_backward", [AttrSizedOperandSegments]> {
@@ -56,8 +59,11 @@ def Quern_NllLossBackwardOp : Quern_Op<"nll_loss_backward", [AttrSizedOperandSeg
   let fusion = Gather;
   let body = Lowering<"nll_loss_backward">;
   let inPlace = NotInPlace<"the result is larger than any operand">;
-  let constraints = ["grad_output is of a float dtype, total_weight has the same",
-                     "size has rank 1 or 2, target one less"];
+  let constraints = ["grad_output is of a float dtype, total_weight and weight have the same, target is i64 or u8",
+                     "size has rank 1 or 2 and is at least 0; target has one less, total_weight 0",
+                     "size 0 equals target dim 0 (rows)",
+                     "weight has one element for each class", "reduction is 0, 1 or 2",
+                     "grad_output has the shape of the loss"];
   let derivatives = [NonDifferentiable<"grad_output", "second derivatives of losses are not built">,
                      NonDifferentiable<"target", "class numbers are integers">,
                      NonDifferentiable<"weight", "class weights are not learned">,
@@ -66,8 +72,16 @@ def Quern_NllLossBackwardOp : Quern_Op<"nll_loss_backward", [AttrSizedOperandSeg
   let badSamples = [
     BadSample<"nll_loss_backward(f32[], i64[4], _, f64[], size=[4,5])",
               "nll_loss_backward_c1: expected total_weight to have the dtype of grad_output, got f64 and f32">,
-    BadSample<"nll_loss_backward(f32[], i64[4], _, f32[], size=[5])",
-              "nll_loss_backward_c2: expected target to have rank 0, got rank 1">];
+    BadSample<"nll_loss_backward(f32[], i64[4], _, f32[], size=[4,5,6])",
+              "nll_loss_backward_c2: expected size to have rank 1 or 2, got rank 3">,
+    BadSample<"nll_loss_backward(f32[], i64[4], _, f32[], size=[5,4])",
+              "nll_loss_backward_c3: expected size dim 0 to equal target dim 0 (rows), got 5 and 4">,
+    BadSample<"nll_loss_backward(f32[], i64[4], f32[3], f32[], size=[4,5])",
+              "nll_loss_backward_c4: expected weight to have 5 elements (classes), got 3">,
+    BadSample<"nll_loss_backward(f32[], i64[4], _, f32[], size=[4,5], reduction=3)",
+              "nll_loss_backward_c5: expected reduction to be 0, 1 or 2, got 3">,
+    BadSample<"nll_loss_backward(f32[3], i64[4], _, f32[], size=[4,5], reduction=0)",
+              "nll_loss_backward_c6: expected grad_output dim 0 to equal size 0 (rows), got 3 and 4">];
 }
 
 #endif // QUERN_OPS_LOSS_TD

@@ -82,11 +82,11 @@ def Quern_LinearOp : MatMulOp<"linear", [AttrSizedOperandSegments]> {
   let constraints = ["input, weight and bias have the same dtype",
                      "input has at least one dim, weight has two, bias has one",
                      "input's last dim (in features) equals weight dim 1",
-                     "bias dim 0 equals weight dim 0 (out features)"];
+                     "bias dim 0 equals weight dim 0 (out features) or is 1"];
   let derivatives = [Wrt<"input", "linear(grad, permute(weight, dims=[1, 0]))">,
                      Custom<"weight", "linearWeight", ["input"]>, Wrt<"bias", "grad">];
   let samples = [Sample<"linear(f32[2,3], f32[4,3], f32[4]) -> f32[2,4]">,
-                 Sample<"linear(f32[2,5,3], f32[4,3], _) -> f32[2,5,4]">, Sample<"linear(f64[3], f64[4,3], f64[4]) -> f64[4]">];
+                 Sample<"linear(f32[2,5,3], f32[4,3], _) -> f32[2,5,4]">, Sample<"linear(f32[2,3], f32[4,3], f32[1]) -> f32[2,4]">, Sample<"linear(f64[3], f64[4,3], f64[4]) -> f64[4]">];
   let badSamples = [
     BadSample<"linear(i64[2,3], f32[4,3], f32[4])",
               "linear_c1: expected weight to have the dtype of input, got f32 and i64">,
@@ -94,7 +94,7 @@ def Quern_LinearOp : MatMulOp<"linear", [AttrSizedOperandSegments]> {
     BadSample<"linear(f32[2,3], f32[4,2], _)",
               "linear_c3: expected input dim 1 (in features) to equal weight dim 1, got 3 and 2">,
     BadSample<"linear(f32[2,3], f32[4,3], f32[3])",
-              "linear_c4: expected bias dim 0 to equal weight dim 0 (out features), got 3 and 4">];
+              "linear_c4: expected bias dim 0 to equal weight dim 0 (out features) or to be 1, got 3 and 4">];
 }
 
 #endif // QUERN_OPS_MATMUL_TD
