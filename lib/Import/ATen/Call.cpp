@@ -133,7 +133,7 @@ Value Call::full(Scalar value, Type dtype, ArrayRef<int64_t> sizes) {
             {sizesAttr("size", sizes), attr("fill_value", value), attr("dtype", dtype)});
 }
 
-SmallVector<Value> Call::promoted(ArrayRef<StringRef> names) {
+SmallVector<Value> Call::promoted(ArrayRef<StringRef> names, Type (*adjust)(Type)) {
   SmallVector<PromotionOperand> operands;
   for (StringRef argument : names) {
     const Argument *found = find(argument);
@@ -155,6 +155,8 @@ SmallVector<Value> Call::promoted(ArrayRef<StringRef> names) {
     fail("no dtype holds all operands");
     return values;
   }
+  if (adjust)
+    common = adjust(common);
   for (auto [value, argument] : llvm::zip(values, names)) {
     const Argument *found = find(argument);
     if (const Scalar *number = std::get_if<Scalar>(found))

@@ -54,8 +54,10 @@ public:
   mlir::Value convert(mlir::Value value, mlir::Type dtype);
   /// A scalar tensor, or one of these sizes.
   mlir::Value full(Scalar value, mlir::Type dtype, llvm::ArrayRef<int64_t> sizes = {});
-  /// The operands in their common dtype. A number becomes a scalar tensor.
-  llvm::SmallVector<mlir::Value> promoted(llvm::ArrayRef<llvm::StringRef> arguments);
+  /// The operands in their common dtype, or in what `adjust` makes of it. A number becomes a scalar
+  /// tensor.
+  llvm::SmallVector<mlir::Value> promoted(llvm::ArrayRef<llvm::StringRef> arguments,
+                                          mlir::Type (*adjust)(mlir::Type) = nullptr);
 
   // Attributes.
   mlir::NamedAttribute attr(llvm::StringRef name, int64_t value);

@@ -24,9 +24,26 @@ static Results addmm(Call &call) {
                    call.attr("alpha", call.scalar("alpha", Scalar::integer(1)).asDouble)})};
 }
 
+/// A weight of one dim is one output, without a dim of its own; a bias may broadcast.
 static Results linear(Call &call) {
-  return {call.op("linear",
-                  {call.tensor("input"), call.tensor("weight"), call.optionalTensor("bias")})};
+  Value input = call.tensor("input"), weight = call.tensor("weight");
+  Value bias = call.optionalTensor("bias");
+  if (call.failed())
+    return {};
+  if (Call::rankOf(weight) == 1) {
+    if (bias)
+      return {call.fail("expected no bias with a weight of 1 dim")};
+    weight = call.op("unsqueeze", {weight}, {call.attr("dim", int64_t(0))});
+    Value result = call.op("linear", {input, weight, Value()});
+    return {call.op("squeeze", {result}, {call.attr("dim", ArrayRef<int64_t>{-1})})};
+  }
+  if (!bias || Call::rankOf(bias) == 1 || Call::rankOf(weight) != 2)
+    return {call.op("linear", {input, weight, bias})};
+  Value product = call.op("linear", {input, weight, Value()});
+  Value sum = call.op("add", {product, bias});
+  if (!call.failed() && Call::typeOf(sum).getShape() != Call::typeOf(product).getShape())
+    return {call.fail("expected bias to broadcast to the product")};
+  return {sum};
 }
 
 /// A list of one entry stands for all dims.

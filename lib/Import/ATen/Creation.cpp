@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Call.h"
+#include <cmath>
 
 using namespace mlir;
 
@@ -16,13 +17,32 @@ static Results filled(Call &call, Scalar value, Type otherwise) {
   return {call.full(value, dtype ? dtype : otherwise, sizes)};
 }
 
+/// Whether ATen converts the number: integers must hold it (unsigned ones also its negative), f32 a
+/// finite one.
+static bool fits(Scalar value, Type dtype) {
+  if (dtype.isF32())
+    return !std::isfinite(value.asDouble) || std::isfinite(float(value.asDouble));
+  auto integer = dyn_cast<IntegerType>(dtype);
+  if (!integer || integer.getWidth() == 1)
+    return true;
+  if (!value.isFloat() && integer.getWidth() == 64)
+    return true;
+  bool isUnsigned = integer.isUnsigned();
+  double size = std::ldexp(1.0, integer.getWidth() - !isUnsigned);
+  double most = integer.getWidth() == 64 ? size : size - 1, least = isUnsigned ? -most : -size;
+  return least <= value.asDouble && value.asDouble <= most;
+}
+
 /// Without a dtype, the number's kind chooses it.
 static Results full(Call &call) {
   Scalar value = call.scalar("fill_value", Scalar::integer(0));
-  Type dtype = Float32Type::get(call.getContext());
+  Type otherwise = Float32Type::get(call.getContext());
   if (!value.isFloat())
-    dtype = IntegerType::get(call.getContext(), value.kind == Scalar::Kind::Bool ? 1 : 64);
-  return filled(call, value, dtype);
+    otherwise = IntegerType::get(call.getContext(), value.kind == Scalar::Kind::Bool ? 1 : 64);
+  Type dtype = call.dtype();
+  if (!fits(value, dtype ? dtype : otherwise))
+    return {call.fail("fill_value overflows the dtype")};
+  return filled(call, value, otherwise);
 }
 static Results zeros(Call &call) {
   return filled(call, Scalar::integer(0), Float32Type::get(call.getContext()));

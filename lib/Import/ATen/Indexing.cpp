@@ -16,10 +16,15 @@ static Results embedding(Call &call) {
                    call.attr("scale_grad_by_freq", call.boolean("scale_grad_by_freq", false))})};
 }
 
-/// ATen also takes indices of u8.
+/// ATen does not look at the dtype of an index without elements; with open sizes it may be one.
 static Value indexOf(Call &call) {
   Value index = call.tensor("index");
-  if (index && Call::dtypeOf(index).isUnsignedInteger(8))
+  if (!index)
+    return {};
+  RankedTensorType type = Call::typeOf(index);
+  bool isEmpty = llvm::is_contained(type.getShape(), 0);
+  bool mayBeEmpty = !type.hasStaticShape() && isIntegral(type.getElementType());
+  if ((isEmpty || mayBeEmpty) && !type.getElementType().isSignlessInteger(32))
     return call.convert(index, IntegerType::get(call.getContext(), 64));
   return index;
 }

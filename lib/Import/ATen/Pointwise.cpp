@@ -30,13 +30,10 @@ template <const StringLiteral &mnemonic> static Results binary(Call &call) {
   return {call.op(mnemonic, {operands[0], operands[1]})};
 }
 
-/// True division: integers become f32.
+/// True division: integers become f32 (at once: 300 does not wrap on the way beside an i8).
 static Results divide(Call &call) {
-  auto operands = call.promoted({"self", "other"});
-  if (call.failed())
-    return {};
-  Type dtype = toFloatType(Call::dtypeOf(operands[0]));
-  return {call.op("div", {call.convert(operands[0], dtype), call.convert(operands[1], dtype)})};
+  auto operands = call.promoted({"self", "other"}, toFloatType);
+  return {call.op("div", {operands[0], operands[1]})};
 }
 
 /// self + alpha * other, or with minus.
@@ -49,6 +46,8 @@ template <const StringLiteral &mnemonic> static Results addScaled(Call &call) {
   Scalar alpha = call.scalar("alpha", Scalar::integer(1));
   if (alpha.kind == Scalar::Kind::Bool && !isBool(Call::dtypeOf(operands[0])))
     return {call.fail("alpha is a bool, the operands are not")};
+  if (alpha.isFloat() && !isa<FloatType>(Call::dtypeOf(operands[0])))
+    return {call.fail("alpha is a float, the operands are not")};
   // 1.0, 1 and True are the op's default.
   if (alpha.is(1))
     return {call.op(mnemonic, {operands[0], operands[1]})};
@@ -61,8 +60,11 @@ static Results gelu(Call &call) {
       call.op("gelu", {call.tensor("self")}, {call.attr("approximate", StringRef(approximate))})};
 }
 
+/// A condition of u8 is an old form of bool.
 static Results where(Call &call) {
   Value condition = call.tensor("condition");
+  if (condition && Call::dtypeOf(condition).isUnsignedInteger(8))
+    condition = call.convert(condition, IntegerType::get(call.getContext(), 1));
   auto operands = call.promoted({"self", "other"});
   return {call.op("where", {condition, operands[0], operands[1]})};
 }

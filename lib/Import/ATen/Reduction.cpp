@@ -28,14 +28,18 @@ static Results reduce(Call &call, StringRef mnemonic, Value self) {
                    call.attr("keepdim", call.boolean("keepdim", false))})};
 }
 
-/// Integers and bool are summed as i64.
+/// Integers and bool are summed as i64; a sum as bool is whether any element is nonzero.
 static Results sum(Call &call) {
   Value self = call.tensor("self");
   if (call.failed())
     return {};
-  Type dtype = call.dtype();
+  Type dtype = call.dtype(), i64 = IntegerType::get(call.getContext(), 64);
+  if (dtype && isBool(dtype)) {
+    Results count = reduce(call, "sum", call.convert(call.convert(self, dtype), i64));
+    return count.empty() ? count : Results{call.convert(count.front(), dtype)};
+  }
   if (!dtype && !isa<FloatType>(Call::dtypeOf(self)))
-    dtype = IntegerType::get(call.getContext(), 64);
+    dtype = i64;
   return reduce(call, "sum", call.convert(self, dtype));
 }
 

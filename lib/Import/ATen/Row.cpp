@@ -13,22 +13,41 @@ namespace quern::aten {
 /// `dtype=` is a cast before; so is `half_to_float` of the overloads below autograd.
 static Results softmaxLike(Call &call, StringRef mnemonic) {
   Type dtype = call.dtype();
-  if (call.boolean("half_to_float", false))
+  Value self = call.tensor("self");
+  if (call.failed())
+    return {};
+  if (call.boolean("half_to_float", false)) {
+    if (!Call::dtypeOf(self).isF16())
+      return {call.fail("half_to_float is for f16")};
     dtype = Float32Type::get(call.getContext());
-  Value self = call.convert(call.tensor("self"), dtype);
+  }
+  self = call.convert(self, dtype);
   return {call.op(mnemonic, {self}, {call.attr("dim", call.integer("dim", -1))})};
 }
 static Results softmax(Call &call) { return softmaxLike(call, "softmax"); }
 static Results logSoftmax(Call &call) { return softmaxLike(call, "log_softmax"); }
 
-/// Result, mean, reciprocal standard deviation.
+/// Result, mean, reciprocal standard deviation. Weights of f32 go with a narrow input, which is
+/// then widened; the result is of the input's dtype, the statistics are f32.
 static Results nativeLayerNorm(Call &call) {
+  Value input = call.tensor("input");
+  Value weight = call.optionalTensor("weight"), bias = call.optionalTensor("bias");
   SmallVector<int64_t> shape = call.integers("normalized_shape");
   Scalar eps = call.scalar("eps", Scalar::number(1e-5));
-  return call.ops(
-      "layer_norm",
-      {call.tensor("input"), call.optionalTensor("weight"), call.optionalTensor("bias")},
-      {call.sizesAttr("normalized_shape", shape), call.attr("eps", eps.asDouble)});
+  if (call.failed())
+    return {};
+  Type dtype = Call::dtypeOf(input);
+  bool isMixed = dtype.getIntOrFloatBitWidth() == 16 && isa<FloatType>(dtype) && (weight || bias);
+  for (Value parameter : {weight, bias})
+    isMixed &= !parameter || Call::dtypeOf(parameter).isF32();
+  if (isMixed)
+    input = call.convert(input, Float32Type::get(call.getContext()));
+  Results results =
+      call.ops("layer_norm", {input, weight, bias},
+               {call.sizesAttr("normalized_shape", shape), call.attr("eps", eps.asDouble)});
+  if (isMixed && !results.empty())
+    results[0] = call.convert(results[0], dtype);
+  return results;
 }
 
 static Results layerNorm(Call &call) {
