@@ -58,8 +58,14 @@ static void extractsToOperands(kernel::FuncOp kernel, linalg::GenericOp op) {
   SmallVector<std::pair<tensor::ExtractOp, AffineMap>> picked;
   for (auto extract : op.getBody()->getOps<tensor::ExtractOp>()) {
     SmallVector<AffineExpr> exprs;
-    for (Value i : extract.getIndices())
-      exprs.push_back(affineIndex(op, i));
+    // A bare loop in a map says that the loop has the size of the operand's dim: a slice from 0, or
+    // a smaller index, has not.
+    for (auto [i, d] : llvm::zip(extract.getIndices(),
+                                 getDims(cast<RankedTensorType>(extract.getTensor().getType())))) {
+      AffineExpr expr = affineIndex(op, i);
+      auto loop = dyn_cast_or_null<AffineDimExpr>(expr);
+      exprs.push_back(loop && loopSize(op, loop.getPosition()) != d ? AffineExpr() : expr);
+    }
     if (isInMemory(kernel, extract.getTensor()) &&
         llvm::all_of(exprs, [](AffineExpr e) { return bool(e); }))
       picked.push_back({extract, AffineMap::get(op.getNumLoops(), 0, exprs, op.getContext())});
