@@ -8,7 +8,9 @@
 
 #include "quern/Support/Error.h"
 #include "llvm/ADT/SmallString.h"
+#include "llvm/BinaryFormat/ELF.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 
 #include <dlfcn.h>
@@ -175,6 +177,15 @@ Expected<std::vector<HostTensor>> Runner::call(const quern_function &fn,
 Expected<std::unique_ptr<Artefact>> Artefact::load(StringRef path) {
   if (!sys::fs::exists(path))
     return invalidInput(path + ": no such file");
+  // A library that ends before its last section would fault while it is loaded.
+  auto bytes = MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  if (!bytes)
+    return invalidInput(path + ": cannot be read: " + bytes.getError().message());
+  auto *header = reinterpret_cast<const ELF::Elf64_Ehdr *>((*bytes)->getBufferStart());
+  if ((*bytes)->getBufferSize() < sizeof(*header) || !header->checkMagic() ||
+      header->e_shoff > (*bytes)->getBufferSize() ||
+      uint64_t(header->e_shnum) * header->e_shentsize > (*bytes)->getBufferSize() - header->e_shoff)
+    return invalidInput(path + ": no whole shared library");
   // A name without a folder would be looked for in the system's folders.
   std::string file = path.contains('/') ? path.str() : "./" + path.str();
   std::unique_ptr<Artefact> artefact(new Artefact);

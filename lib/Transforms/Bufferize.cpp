@@ -22,6 +22,7 @@
 #include "quern/Dialect/Kernel/IR/Kernel.h"
 #include "quern/Dialect/Quern/IR/FunctionAttrs.h"
 #include "quern/Dialect/Quern/IR/Quern.h"
+#include "quern/Transforms/Dims.h"
 #include "quern/Transforms/Passes.h"
 #include "quern/Transforms/Report.h"
 
@@ -109,12 +110,11 @@ LogicalResult HostFunction::check() {
   });
   if (result.wasInterrupted())
     return failure();
+  if (failed(verifySignature(func)))
+    return failure();
   llvm::DenseSet<unsigned> promised;
   for (unsigned i = 0; i < func.getNumResults(); ++i)
     if (std::optional<unsigned> argument = getResultInto(func, i)) {
-      if (*argument >= func.getNumArguments())
-        return func.emitError("invalid: result ")
-               << i << " is promised to argument " << *argument << ", which there is not";
       if (func.getArgument(*argument).getType() != func.getResultTypes()[i])
         return func.emitError("invalid: result ")
                << i << " and the argument that it is promised to have different types, got "

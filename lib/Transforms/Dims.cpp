@@ -7,6 +7,8 @@
 #include "quern/Transforms/Dims.h"
 #include "mlir/IR/Dominance.h"
 #include "quern/Dialect/Kernel/IR/Kernel.h"
+#include "quern/Dialect/Quern/IR/DTypes.h"
+#include "quern/Dialect/Quern/IR/FunctionAttrs.h"
 #include "quern/Dialect/Quern/IR/Quern.h"
 
 using namespace mlir;
@@ -19,6 +21,63 @@ Dim getBufferBytes(MLIRContext *ctx, ArrayRef<Dim> sizes, Type element, int64_t 
     bytes = bytes * size;
   Dim unit = Dim::constant(ctx, alignment);
   return Dim::ceilDiv(bytes, unit) * unit;
+}
+
+/// What is wrong with a type; "" if nothing is.
+static std::string refuseType(Type type) {
+  auto shaped = dyn_cast<ShapedType>(type);
+  if (!shaped)
+    return "";
+  if (!shaped.hasRank())
+    return "unsupported: a rank that is not known";
+  if (!getDType(shaped.getElementType())) {
+    std::string text;
+    llvm::raw_string_ostream(text) << "unsupported: elements of type " << shaped.getElementType();
+    return text;
+  }
+  int64_t bytes = 8;
+  for (int64_t size : shaped.getShape())
+    if (size == 0)
+      return "";
+  for (int64_t size : shaped.getShape())
+    if (!ShapedType::isDynamic(size) && llvm::MulOverflow(bytes, size, bytes))
+      return "invalid: more elements than 64 bits can count";
+  return "";
+}
+
+LogicalResult verifySignature(func::FuncOp func) {
+  auto check = [&](const Twine &what, Type type) -> LogicalResult {
+    std::string wrong = refuseType(type);
+    if (wrong.empty())
+      return success();
+    auto [prefix, rest] = StringRef(wrong).split(": ");
+    return func.emitError(prefix + ": " + what + " of '" + func.getSymName() + "' has " + rest);
+  };
+  for (auto [i, type] : llvm::enumerate(func.getArgumentTypes())) {
+    if (failed(check("argument " + Twine(i), type)))
+      return failure();
+    if (func.getArgAttr(i, resultIntoAttrName))
+      return func.emitError("invalid: ")
+             << resultIntoAttrName << " is for results, got it on argument " << i;
+    if (Attribute donated = func.getArgAttr(i, donatedAttrName); donated && !isa<UnitAttr>(donated))
+      return func.emitError("invalid: ")
+             << donatedAttrName << " of argument " << i << ": expected no value, got " << donated;
+  }
+  for (auto [i, type] : llvm::enumerate(func.getResultTypes())) {
+    if (failed(check("result " + Twine(i), type)))
+      return failure();
+    if (func.getResultAttr(i, donatedAttrName))
+      return func.emitError("invalid: ")
+             << donatedAttrName << " is for arguments, got it on result " << i;
+    Attribute into = func.getResultAttr(i, resultIntoAttrName);
+    auto number = dyn_cast_or_null<IntegerAttr>(into);
+    if (into && (!number || !number.getType().isInteger(64) || number.getInt() < 0 ||
+                 number.getInt() >= int64_t(func.getNumArguments())))
+      return func.emitError("invalid: ")
+             << resultIntoAttrName << " of result " << i << ": expected the number of one of "
+             << func.getNumArguments() << " arguments, as i64, got " << into;
+  }
+  return success();
 }
 
 FailureOr<Facts> getSignatureFacts(func::FuncOp func) {

@@ -419,6 +419,8 @@ struct InPlacePass : quern::impl::QuernInplaceBase<InPlacePass> {
       func.emitError("unsupported: quern-inplace of a function that is not one block");
       return signalPassFailure();
     }
+    if (failed(verifySignature(func)))
+      return signalPassFailure();
     writePromisedLast(func);
     InPlace(func, func.front()).run();
   }

@@ -709,6 +709,9 @@ const Summary *Summaries::get(func::CallOp call) {
 namespace {
 struct PropagateShapes : quern::impl::QuernPropagateShapesBase<PropagateShapes> {
   void runOnOperation() override {
+    for (func::FuncOp func : getOperation().getOps<func::FuncOp>())
+      if (failed(verifySignature(func)))
+        return signalPassFailure();
     Summaries summaries(getOperation());
     for (func::FuncOp func : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>()))
       if (failed(summaries.run(func)))

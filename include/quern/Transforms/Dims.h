@@ -26,6 +26,11 @@ inline constexpr llvm::StringLiteral dimRangesAttrName = "quern.dims";
 Dim getBufferBytes(mlir::MLIRContext *ctx, llvm::ArrayRef<Dim> sizes, mlir::Type element,
                    int64_t alignment = 64);
 
+/// Fails, with an error, where an attribute of FunctionAttrs.h stands where it means nothing or has
+/// a value of another kind, and where an argument or a result is no tensor that a function can
+/// have: without a rank, with elements of no dtype, with more of them than 64 bits can count.
+mlir::LogicalResult verifySignature(mlir::func::FuncOp func);
+
 /// The ranges that the function promises; an attribute of another form is an error.
 mlir::FailureOr<Facts> getSignatureFacts(mlir::func::FuncOp func);
 

@@ -145,7 +145,8 @@ def QuernInplace : Pass<"quern-inplace", "::mlir::func::FuncOp"> {
     With `--quern-report`, a remark for each op says what was written, or the reason for each
     operand that could not be.
   }];
-  let dependentDialects = ["::quern::kernel::KernelDialect", "::mlir::tensor::TensorDialect"];
+  let dependentDialects = ["::quern::QuernDialect", "::quern::kernel::KernelDialect",
+                           "::mlir::tensor::TensorDialect"];
 }
 
 def QuernBufferize : Pass<"quern-bufferize", "::mlir::ModuleOp"> {
@@ -158,7 +159,8 @@ def QuernBufferize : Pass<"quern-bufferize", "::mlir::ModuleOp"> {
     buffer. Upstream's bufferisation does the rest, without looking into kernels (with its analysis
     where there are regions).
   }];
-  let dependentDialects = ["::quern::kernel::KernelDialect", "::mlir::bufferization::BufferizationDialect",
+  let dependentDialects = ["::quern::QuernDialect", "::quern::kernel::KernelDialect",
+                           "::mlir::bufferization::BufferizationDialect",
                            "::mlir::memref::MemRefDialect"];
 }
 
@@ -172,8 +174,8 @@ def QuernPlanMemory : Pass<"quern-plan-memory", "::mlir::func::FuncOp"> {
   let options = [
     Option<"alignment", "alignment", "int64_t", "64", "of every buffer, in bytes">,
   ];
-  let dependentDialects = ["::quern::kernel::KernelDialect", "::mlir::memref::MemRefDialect",
-                           "::mlir::arith::ArithDialect"];
+  let dependentDialects = ["::quern::QuernDialect", "::quern::kernel::KernelDialect",
+                           "::mlir::memref::MemRefDialect", "::mlir::arith::ArithDialect"];
 }
 
 def QuernVerifyStage : Pass<"quern-verify-stage", "::mlir::func::FuncOp"> {

@@ -8,7 +8,7 @@ func.func @unfused(%x: tensor<2xf32>) -> tensor<2xf32> {
 
 // -----
 
-// expected-error@+1 {{invalid: result 0 is promised to argument 3, which there is not}}
+// expected-error@+1 {{invalid: quern.into of result 0: expected the number of one of}}
 func.func @nowhere(%x: tensor<2xf32>) -> (tensor<2xf32> {quern.into = 3 : i64}) {
   return %x : tensor<2xf32>
 }
