@@ -108,9 +108,9 @@ public:
          tables.i32(images.size()), tables.array(inputs), tables.array(outputs),
          tables.array(constantTable), kernels.empty() ? tables.null() : tables.address(kernelArray),
          tables.array(images), tables.i64(options.cpuFeatures), tables.array(donated),
-         tables.array(aliases),
-         tables.i32(numFree(signature->inputs)), tables.i32(numFree(signature->outputs)),
-         tables.address(symbol + "_prepare"), tables.address(symbol + "_run")});
+         tables.array(aliases), tables.i32(numFree(signature->inputs)),
+         tables.i32(numFree(signature->outputs)), tables.address(symbol + "_prepare"),
+         tables.address(symbol + "_run")});
     func.erase();
     tables.global(symbol, function, LLVM::Linkage::External);
     functions.push_back(symbol);
