@@ -60,7 +60,8 @@ private:
 class Tensor {
 public:
   Tensor() = default;
-  /// Zeros. Without a value (`dtype` and dims make no size) `data` is null.
+  /// Zeros. Where `dtype` and dims make no size, or one that there is no memory for, `data` is
+  /// null.
   Tensor(DType dtype, std::vector<int64_t> dims);
   /// Memory of the caller, which must live as long as the tensor and its copies.
   static Tensor view(DType dtype, std::vector<int64_t> dims, void *data);

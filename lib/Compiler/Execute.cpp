@@ -139,9 +139,10 @@ Expected<std::vector<HostTensor>> Runner::allocateOutputs(const quern_function &
     if (!dtype)
       return unsupported("the dtype of output '" + Twine(info.name) + "'");
     ArrayRef<int64_t> sizes(dims.data() + o * QUERN_MAX_RANK, info.rank);
-    if (!HostTensor::countElements(*dtype, sizes))
+    if (HostTensor::countElements(*dtype, sizes))
+      outputs.emplace_back(*dtype, sizes);
+    if (outputs.size() != size_t(o) + 1 || !outputs.back().data())
       return runtimeError("not enough memory for output '" + Twine(info.name) + "'");
-    outputs.emplace_back(*dtype, sizes);
   }
   return outputs;
 }

@@ -49,6 +49,8 @@ Expected<std::vector<HostTensor>> randomInputs(const quern_function &fn, uint64_
     if (!HostTensor::countElements(*dtype, sizes))
       return invalidInput("input '" + Twine(info.name) + "' is too large");
     HostTensor t(*dtype, sizes);
+    if (!t.data())
+      return runtimeError("not enough memory for input '" + Twine(info.name) + "'");
     for (int64_t k = 0; k < t.numElements(); ++k) {
       uint64_t bits = random();
       if (isFloat(*dtype))

@@ -62,6 +62,7 @@ uint16_t floatToBFloat16(float value);
 class HostTensor {
 public:
   HostTensor() = default;
+  /// `data` is null where there is not enough memory.
   HostTensor(DType dtype, llvm::ArrayRef<int64_t> dims);
   /// Bytes that someone else holds; `owner` keeps them alive (may be null).
   static HostTensor view(DType dtype, llvm::ArrayRef<int64_t> dims, void *data,
