@@ -8,7 +8,6 @@
 
 #include "quern/Codegen/CUDA/Emitter.h"
 #include "quern/Codegen/CUDA/NVRTC.h"
-#include "quern/Conversion/QuernToLinalg/LoweringBuilder.h"
 #include "quern/Schedule/CUDA.h"
 #include "quern/Support/Error.h"
 
@@ -24,15 +23,12 @@ namespace quern {
 // text, the object.
 FailureOr<std::string> compileDeviceUnit(MLIRContext &ctx, const KernelUnit &unit,
                                          const KernelSettings &settings) {
-  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(unit.text, &ctx);
-  if (!module)
+  FailureOr<OwningOpRef<ModuleOp>> module = loadUnit(ctx, unit);
+  if (failed(module))
     return failure();
-  auto k = *module->getOps<kernel::FuncOp>().begin();
-  k.setSymName(unit.symbol);
+  auto k = *(*module)->getOps<kernel::FuncOp>().begin();
   CudaScheduleOptions options;
   options.strict = settings.schedule.strict;
-  if (failed(lowerToLinalg(k)))
-    return failure();
   FailureOr<OwningOpRef<ModuleOp>> device = scheduleCudaKernel(k, options);
   if (failed(device))
     return failure();

@@ -171,8 +171,7 @@ std::vector<KernelUnit> nameKernels(ModuleOp module, StringRef settingsKey) {
 // Compiling
 //===----------------------------------------------------------------------===//
 
-FailureOr<OwningOpRef<ModuleOp>> scheduleUnit(MLIRContext &ctx, const KernelUnit &unit,
-                                              const KernelSettings &settings) {
+FailureOr<OwningOpRef<ModuleOp>> loadUnit(MLIRContext &ctx, const KernelUnit &unit) {
   OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(unit.text, &ctx);
   if (!module)
     return failure();
@@ -180,7 +179,16 @@ FailureOr<OwningOpRef<ModuleOp>> scheduleUnit(MLIRContext &ctx, const KernelUnit
   k.setSymName(unit.symbol);
   if (failed(lowerToLinalg(k)))
     return failure();
-  return scheduleKernel(k, settings.machine, settings.schedule);
+  return std::move(module);
+}
+
+FailureOr<OwningOpRef<ModuleOp>> scheduleUnit(MLIRContext &ctx, const KernelUnit &unit,
+                                              const KernelSettings &settings) {
+  FailureOr<OwningOpRef<ModuleOp>> module = loadUnit(ctx, unit);
+  if (failed(module))
+    return failure();
+  return scheduleKernel(*(*module)->getOps<kernel::FuncOp>().begin(), settings.machine,
+                        settings.schedule);
 }
 
 static llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>

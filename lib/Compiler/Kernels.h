@@ -47,6 +47,10 @@ std::vector<KernelUnit> nameKernels(mlir::ModuleOp module, llvm::StringRef setti
 /// The row-major bytes of a constant, one byte for a bool.
 std::vector<char> elementBytes(mlir::ElementsAttr value);
 
+/// The kernel of a unit, under the unit's symbol and with its body in linalg: the only op of a
+/// module in a context of the caller.
+mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>> loadUnit(mlir::MLIRContext &ctx,
+                                                            const KernelUnit &unit);
 /// The loops of one kernel, in a context of the caller.
 mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
 scheduleUnit(mlir::MLIRContext &ctx, const KernelUnit &unit, const KernelSettings &settings);
