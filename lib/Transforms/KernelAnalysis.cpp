@@ -49,26 +49,32 @@ static LoopSpace loopSpace(linalg::LinalgOp op) {
   return space;
 }
 
-std::optional<RowFacts> analyzeRows(StructuredOp op) {
-  OwningOpRef<ModuleOp> scratch = ModuleOp::create(op.getLoc());
-  OpBuilder b(scratch->getBodyRegion());
+std::optional<LoweredAlone> lowerAlone(StructuredOp op) {
+  LoweredAlone alone;
+  alone.module = ModuleOp::create(op.getLoc());
+  OpBuilder b(alone.module->getBodyRegion());
   auto func =
       func::FuncOp::create(b, op.getLoc(), "scratch", b.getFunctionType(op->getOperandTypes(), {}));
-  Block *block = func.addEntryBlock();
-  b.setInsertionPointToEnd(block);
-  IRMapping mapping;
-  Operation *clone = b.clone(*op, mapping);
-  clone->setOperands(block->getArguments());
-  b.setInsertionPointToEnd(block);
-  LoweringBuilder builder(b, clone, block->getArguments());
-  {
-    // What cannot be lowered is reported when its kernel is made.
-    ScopedDiagnosticHandler silence(op.getContext(), [](Diagnostic &) { return success(); });
-    if (failed(lowerOp(clone, builder)))
-      return std::nullopt;
-  }
+  alone.block = func.addEntryBlock();
+  b.setInsertionPointToEnd(alone.block);
+  alone.op = b.clone(*op);
+  alone.op->setOperands(alone.block->getArguments());
+  LoweringBuilder builder(b, alone.op, alone.block->getArguments());
+  // What cannot be lowered is reported when its kernel is made.
+  ScopedDiagnosticHandler silence(op.getContext(), [](Diagnostic &) { return success(); });
+  FailureOr<SmallVector<Value>> lowered = lowerOp(alone.op, builder);
+  if (failed(lowered))
+    return std::nullopt;
+  alone.results = std::move(*lowered);
+  return alone;
+}
+
+std::optional<RowFacts> analyzeRows(StructuredOp op) {
+  std::optional<LoweredAlone> alone = lowerAlone(op);
+  if (!alone)
+    return std::nullopt;
   std::optional<RowFacts> facts;
-  for (auto generic : block->getOps<linalg::GenericOp>()) {
+  for (auto generic : alone->block->getOps<linalg::GenericOp>()) {
     LoopSpace space = loopSpace(generic);
     if (space.reduced.none())
       continue;
@@ -79,9 +85,9 @@ std::optional<RowFacts> analyzeRows(StructuredOp op) {
   }
   if (!facts || llvm::any_of(facts->space.full, [](Dim d) { return d.isUnknown(); }))
     return std::nullopt;
-  for (BlockArgument argument : block->getArguments())
+  for (BlockArgument argument : alone->block->getArguments())
     for (OpOperand &use : argument.getUses()) {
-      if (use.getOwner() == clone)
+      if (use.getOwner() == alone->op)
         continue;
       auto generic = dyn_cast<linalg::GenericOp>(use.getOwner());
       if (!generic || !generic.getMatchingIndexingMap(&use).isIdentity() ||

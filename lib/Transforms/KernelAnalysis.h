@@ -38,6 +38,17 @@ struct RowFacts {
   llvm::SmallBitVector identity;
 };
 
+/// An op lowered by itself: its operands are the block's arguments.
+struct LoweredAlone {
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  mlir::Block *block;
+  mlir::Operation *op;
+  llvm::SmallVector<mlir::Value> results;
+};
+
+/// None, and no error, when the op has no linalg form.
+std::optional<LoweredAlone> lowerAlone(StructuredOp op);
+
 /// The facts of an op that reduces; none when its reductions are over different loops, or when it
 /// has no linalg form.
 std::optional<RowFacts> analyzeRows(StructuredOp op);

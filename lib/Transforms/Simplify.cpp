@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "KernelAnalysis.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -11,7 +12,6 @@
 #include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/CSE.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
-#include "quern/Conversion/QuernToLinalg/LoweringBuilder.h"
 #include "quern/Dialect/Kernel/IR/Kernel.h"
 #include "quern/Dialect/Quern/IR/Quern.h"
 #include "quern/Dialect/Quern/IR/ScalarBuilder.h"
@@ -123,23 +123,6 @@ private:
   }
 };
 
-/// The linalg op that makes the op's result when it is lowered by itself, given its operands as
-/// arguments; null when there is none.
-template <typename Fn> LogicalResult lookAtLowered(StructuredOp op, Fn fn) {
-  OwningOpRef<ModuleOp> scratch = ModuleOp::create(op.getLoc());
-  OpBuilder b(scratch->getBodyRegion());
-  auto func =
-      func::FuncOp::create(b, op.getLoc(), "scratch", b.getFunctionType(op->getOperandTypes(), {}));
-  Block *block = func.addEntryBlock();
-  b.setInsertionPointToEnd(block);
-  Operation *clone = b.clone(*op);
-  clone->setOperands(block->getArguments());
-  LoweringBuilder builder(b, clone, block->getArguments());
-  ScopedDiagnosticHandler silence(op.getContext(), [](Diagnostic &) { return success(); });
-  FailureOr<SmallVector<Value>> lowered = lowerOp(clone, builder);
-  return succeeded(lowered) ? fn((*lowered)[0]) : failure();
-}
-
 /// What is one number everywhere is a constant: by its linalg form a fill, or elements of such a
 /// constant moved elsewhere.
 struct FoldSplat : RewritePattern {
@@ -163,19 +146,22 @@ struct FoldSplat : RewritePattern {
     Attribute number;
     if (fusion == FusionClass::Reshape) {
       number = operand.getSplatValue<Attribute>();
-    } else if (failed(lookAtLowered(structured, [&](Value lowered) {
-                 if (auto fill = lowered.getDefiningOp<linalg::FillOp>())
-                   return success(!operand && matchPattern(fill.value(), m_Constant(&number)));
-                 auto generic = lowered.getDefiningOp<linalg::GenericOp>();
-                 if (!generic || !operand || generic.getNumDpsInputs() != 1 ||
-                     generic.getNumReductionLoops() ||
-                     cast<linalg::YieldOp>(generic.getBody()->getTerminator()).getOperand(0) !=
-                         generic.getBody()->getArgument(0))
-                   return failure();
-                 number = operand.getSplatValue<Attribute>();
-                 return success();
-               }))) {
-      return failure();
+    } else {
+      std::optional<LoweredAlone> alone = lowerAlone(structured);
+      if (!alone)
+        return failure();
+      if (auto fill = alone->results[0].getDefiningOp<linalg::FillOp>()) {
+        if (operand || !matchPattern(fill.value(), m_Constant(&number)))
+          return failure();
+      } else {
+        auto generic = alone->results[0].getDefiningOp<linalg::GenericOp>();
+        if (!generic || !operand || generic.getNumDpsInputs() != 1 ||
+            generic.getNumReductionLoops() ||
+            cast<linalg::YieldOp>(generic.getBody()->getTerminator()).getOperand(0) !=
+                generic.getBody()->getArgument(0))
+          return failure();
+        number = operand.getSplatValue<Attribute>();
+      }
     }
     if (auto integer = dyn_cast<IntegerAttr>(number))
       number = IntegerAttr::get(type.getElementType(), integer.getValue());
