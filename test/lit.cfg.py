@@ -16,6 +16,7 @@ config.environment["PATH"] = os.pathsep.join(
     [config.quern_bin, config.llvm_tools, os.environ.get("PATH", "")])
 config.substitutions.append(("%build", config.quern_build))
 config.substitutions.append(("%cc", config.host_cc))
+config.substitutions.append(("%cxx", config.host_cxx))
 config.substitutions.append(("%include", config.quern_source + "/include"))
 # Tests neither read nor fill the user's compile cache.
 config.environment["QUERN_CACHE_DIR"] = ""

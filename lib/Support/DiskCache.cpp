@@ -17,6 +17,8 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <cstdlib>
+#include <dlfcn.h>
+#include <link.h>
 
 using namespace llvm;
 
@@ -53,11 +55,20 @@ DiskCache DiskCache::user() {
   return DiskCache(path);
 }
 
+// The file that this code is in: the library that a program loaded, or the program itself.
+static std::string thisFile() {
+  Dl_info info;
+  link_map *map = nullptr;
+  bool found = dladdr1(reinterpret_cast<const void *>(&thisFile), &info,
+                       reinterpret_cast<void **>(&map), RTLD_DL_LINKMAP);
+  return found && map && *map->l_name ? map->l_name : "/proc/self/exe";
+}
+
 // The compiler itself: code of one build is never used by another of the same version.
 static const std::string &buildIdentity() {
   static const std::string identity = [] {
     sys::fs::file_status status;
-    if (sys::fs::status("/proc/self/exe", status))
+    if (sys::fs::status(thisFile(), status))
       return std::string(QUERN_VERSION);
     return QUERN_VERSION " " + std::to_string(status.getSize()) + " " +
            std::to_string(status.getLastModificationTime().time_since_epoch().count());

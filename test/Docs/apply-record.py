@@ -29,7 +29,7 @@ def copy(source, build, scratch):
     os.makedirs(f"{scratch}/{inside}")
     # What quern-opt is made from, without the other programs and the tests' own output.
     subprocess.run(f"tar -C {build} --exclude=./test --exclude=./unittests --exclude=./examples "
-                   f"--exclude=./bin/quern-[!ot]* -cf - . | tar -C {scratch}/{inside} -xpf -",
+                   f"--exclude=./bin/quern-[!ot]* --exclude='./lib/libquern.so*' -cf - . | tar -C {scratch}/{inside} -xpf -",
                    shell=True, check=True)
 
 
