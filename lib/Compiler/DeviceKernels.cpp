@@ -23,13 +23,7 @@ namespace quern {
 // text, the object.
 FailureOr<std::string> compileDeviceUnit(MLIRContext &ctx, const KernelUnit &unit,
                                          const KernelSettings &settings) {
-  FailureOr<OwningOpRef<ModuleOp>> module = loadUnit(ctx, unit);
-  if (failed(module))
-    return failure();
-  auto k = *(*module)->getOps<kernel::FuncOp>().begin();
-  CudaScheduleOptions options;
-  options.strict = settings.schedule.strict;
-  FailureOr<OwningOpRef<ModuleOp>> device = scheduleCudaKernel(k, options);
+  FailureOr<OwningOpRef<ModuleOp>> device = scheduleUnit(ctx, unit, settings);
   if (failed(device))
     return failure();
   gpu::GPUFuncOp function = getDeviceFunction(**device);

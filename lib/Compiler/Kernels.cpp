@@ -10,6 +10,7 @@
 #include "quern/Compiler/Diagnostics.h"
 #include "quern/Conversion/QuernToLinalg/LoweringBuilder.h"
 #include "quern/Dialect/Quern/IR/FunctionAttrs.h"
+#include "quern/Schedule/CUDA.h"
 #include "quern/Support/Error.h"
 
 #include <atomic>
@@ -187,8 +188,12 @@ FailureOr<OwningOpRef<ModuleOp>> scheduleUnit(MLIRContext &ctx, const KernelUnit
   FailureOr<OwningOpRef<ModuleOp>> module = loadUnit(ctx, unit);
   if (failed(module))
     return failure();
-  return scheduleKernel(*(*module)->getOps<kernel::FuncOp>().begin(), settings.machine,
-                        settings.schedule);
+  auto k = *(*module)->getOps<kernel::FuncOp>().begin();
+  if (!settings.device)
+    return scheduleKernel(k, settings.machine, settings.schedule);
+  CudaScheduleOptions options;
+  options.strict = settings.schedule.strict;
+  return scheduleCudaKernel(k, options);
 }
 
 static llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>

@@ -51,7 +51,7 @@ std::vector<char> elementBytes(mlir::ElementsAttr value);
 /// module in a context of the caller.
 mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>> loadUnit(mlir::MLIRContext &ctx,
                                                             const KernelUnit &unit);
-/// The loops of one kernel, in a context of the caller.
+/// The loops of one kernel, or its device function, in a context of the caller.
 mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
 scheduleUnit(mlir::MLIRContext &ctx, const KernelUnit &unit, const KernelSettings &settings);
 

@@ -11,6 +11,8 @@
 #include "mlir/Transforms/Passes.h"
 #include "quern/Conversion/QuernToLinalg/LoweringBuilder.h"
 #include "quern/Pipelines/Registry.h"
+#include "quern/Schedule/CPU.h"
+#include "quern/Schedule/CUDA.h"
 #include "quern/Transforms/Passes.h"
 
 using namespace mlir;
@@ -63,20 +65,55 @@ struct BackwardCommandLine : PassPipelineOptions<BackwardCommandLine> {
                            llvm::cl::init("joint")};
 };
 
-struct CommandLineOptions : PassPipelineOptions<CommandLineOptions> {
+/// What quern-compile prints for --emit of the same name.
+enum class Emit { Planned, Scheduled };
+
+template <typename Options> struct TargetCommandLine : PassPipelineOptions<Options> {
+  template <typename T> using Option = mlir::detail::PassOptions::Option<T>;
   Option<bool> fuse{*this, "fuse", llvm::cl::desc("groups ops into kernels"), llvm::cl::init(true)};
   Option<bool> inplace{*this, "inplace",
                        llvm::cl::desc("results take the buffers of operands that die"),
                        llvm::cl::init(true)};
+  Option<Emit> emit{*this, "emit", llvm::cl::desc("where to stop"), llvm::cl::init(Emit::Planned),
+                    llvm::cl::values(clEnumValN(Emit::Planned, "mlir-planned",
+                                                "launches and memory, and kernels"),
+                                     clEnumValN(Emit::Scheduled, "mlir-scheduled",
+                                                "the loops or device functions of the kernels"))};
+  Option<bool> strict{*this, "strict", llvm::cl::desc("round at each op as written"),
+                      llvm::cl::init(false)};
+};
+
+struct CpuCommandLine : TargetCommandLine<CpuCommandLine> {
+  Option<std::string> cpu{*this, "cpu", llvm::cl::desc("native, or a CPU of LLVM's"),
+                          llvm::cl::init("native")};
+};
+
+struct CudaCommandLine : TargetCommandLine<CudaCommandLine> {
+  ListOption<std::string> chips{*this, "chips",
+                                llvm::cl::desc("what gpu-module-to-binary compiles for (sm_90)")};
 };
 
 } // namespace
 
 void registerPipelines() {
-  PassPipelineRegistration<CommandLineOptions>(
+  PassPipelineRegistration<CpuCommandLine>(
       "quern-cpu", "from quern ops to a host function with its memory planned, and kernels",
-      [](OpPassManager &pm, const CommandLineOptions &options) {
+      [](OpPassManager &pm, const CpuCommandLine &options) {
         buildHostPipeline(pm, {options.fuse, options.inplace});
+        ScheduleOptions schedule;
+        schedule.strict = options.strict;
+        if (options.emit == Emit::Scheduled)
+          pm.addPass(createScheduleCPUPass(options.cpu, schedule));
+      });
+  PassPipelineRegistration<CudaCommandLine>(
+      "quern-cuda", "the same for CUDA (the host function is the CPU's)",
+      [](OpPassManager &pm, const CudaCommandLine &options) {
+        buildHostPipeline(pm, {options.fuse, options.inplace});
+        CudaScheduleOptions schedule;
+        schedule.strict = options.strict;
+        if (options.emit == Emit::Scheduled)
+          pm.addPass(createScheduleCUDAPass(
+              schedule, std::vector<std::string>(options.chips.begin(), options.chips.end())));
       });
   PassPipelineRegistration<BackwardCommandLine>(
       "quern-backward", "from a function of quern ops to its gradients",

@@ -43,7 +43,7 @@ struct BackwardOptions {
 /// calls inlined, sizes named, differentiated, simplified.
 void buildBackwardPipeline(mlir::OpPassManager &pm, const BackwardOptions &options);
 
-/// The pipelines by name: `quern-cpu`, `quern-backward`.
+/// The pipelines by name: `quern-cpu`, `quern-cuda`, `quern-backward`.
 void registerPipelines();
 
 } // namespace quern

@@ -24,8 +24,13 @@
 #include "quern/Dialect/Kernel/IR/Kernel.h"
 #include "quern/Schedule/MachineModel.h"
 
+#include <memory>
 #include <optional>
 #include <vector>
+
+namespace mlir {
+class Pass;
+}
 
 namespace quern {
 
@@ -66,7 +71,10 @@ std::optional<PackedLayout> getPackedLayout(kernel::FuncOp kernel, unsigned arg,
 /// The operand's bytes in that layout.
 std::vector<char> packConstant(const PackedLayout &layout, llvm::ArrayRef<char> data);
 
-/// `quern-schedule-cpu`: replaces each kernel of a module by its functions.
+/// `quern-schedule-cpu`: a module becomes the functions of its kernels. `cpu`: see
+/// CpuTarget::parse.
+std::unique_ptr<mlir::Pass> createScheduleCPUPass(llvm::StringRef cpu = "native",
+                                                  const ScheduleOptions &options = {});
 void registerScheduleCPUPass();
 
 } // namespace quern

@@ -27,6 +27,13 @@
 #include "mlir/IR/OwningOpRef.h"
 #include "quern/Dialect/Kernel/IR/Kernel.h"
 
+#include <memory>
+#include <string>
+
+namespace mlir {
+class Pass;
+}
+
 namespace quern {
 namespace cuda {
 
@@ -55,7 +62,10 @@ scheduleCudaKernel(kernel::FuncOp kernel, const CudaScheduleOptions &options = {
 /// The device function of a module that `scheduleCudaKernel` made.
 mlir::gpu::GPUFuncOp getDeviceFunction(mlir::ModuleOp module);
 
-/// `quern-schedule-cuda`: a module becomes the functions of its kernels.
+/// `quern-schedule-cuda`: a module becomes the functions of its kernels, with `chips` as the
+/// targets of `gpu-module-to-binary`.
+std::unique_ptr<mlir::Pass> createScheduleCUDAPass(const CudaScheduleOptions &options = {},
+                                                   llvm::ArrayRef<std::string> chips = {});
 void registerScheduleCUDAPass();
 
 } // namespace quern

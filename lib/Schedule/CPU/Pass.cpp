@@ -22,6 +22,11 @@ struct ScheduleCPUPass : PassWrapper<ScheduleCPUPass, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ScheduleCPUPass)
 
   ScheduleCPUPass() = default;
+  ScheduleCPUPass(StringRef cpu, const ScheduleOptions &options) {
+    this->cpu = cpu.str();
+    strict = options.strict;
+    reference = options.reference;
+  }
   ScheduleCPUPass(const ScheduleCPUPass &other) : PassWrapper(other) {}
 
   StringRef getArgument() const final { return "quern-schedule-cpu"; }
@@ -75,5 +80,9 @@ struct ScheduleCPUPass : PassWrapper<ScheduleCPUPass, OperationPass<ModuleOp>> {
 };
 
 } // namespace
+
+std::unique_ptr<Pass> quern::createScheduleCPUPass(StringRef cpu, const ScheduleOptions &options) {
+  return std::make_unique<ScheduleCPUPass>(cpu, options);
+}
 
 void quern::registerScheduleCPUPass() { PassRegistration<ScheduleCPUPass>(); }

@@ -63,6 +63,10 @@ struct ScheduleCUDAPass : PassWrapper<ScheduleCUDAPass, OperationPass<ModuleOp>>
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ScheduleCUDAPass)
 
   ScheduleCUDAPass() = default;
+  ScheduleCUDAPass(const CudaScheduleOptions &options, ArrayRef<std::string> chips) {
+    strict = options.strict;
+    this->chips = chips;
+  }
   ScheduleCUDAPass(const ScheduleCUDAPass &other) : PassWrapper(other) {}
 
   StringRef getArgument() const override { return "quern-schedule-cuda"; }
@@ -75,12 +79,14 @@ struct ScheduleCUDAPass : PassWrapper<ScheduleCUDAPass, OperationPass<ModuleOp>>
                     vector::VectorDialect>();
   }
   void runOnOperation() override {
+    CudaScheduleOptions options;
+    options.strict = strict;
     SmallVector<Attribute> targets;
     for (const std::string &chip : chips)
       targets.push_back(NvrtcAttr::get(&getContext(), chip));
     SmallVector<OwningOpRef<ModuleOp>> scheduled;
     for (auto kernel : getOperation().getOps<kernel::FuncOp>()) {
-      FailureOr<OwningOpRef<ModuleOp>> module = scheduleCudaKernel(kernel);
+      FailureOr<OwningOpRef<ModuleOp>> module = scheduleCudaKernel(kernel, options);
       if (failed(module))
         return signalPassFailure();
       for (auto device : (*module)->getOps<gpu::GPUModuleOp>())
@@ -96,8 +102,15 @@ struct ScheduleCUDAPass : PassWrapper<ScheduleCUDAPass, OperationPass<ModuleOp>>
 
   ListOption<std::string> chips{*this, "chips",
                                 llvm::cl::desc("what gpu-module-to-binary compiles for (sm_90)")};
+  Option<bool> strict{*this, "strict", llvm::cl::init(false),
+                      llvm::cl::desc("round at each op as written")};
 };
 } // namespace
+
+std::unique_ptr<Pass> createScheduleCUDAPass(const CudaScheduleOptions &options,
+                                             ArrayRef<std::string> chips) {
+  return std::make_unique<ScheduleCUDAPass>(options, chips);
+}
 
 void registerScheduleCUDAPass() { PassRegistration<ScheduleCUDAPass>(); }
 
