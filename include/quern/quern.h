@@ -175,7 +175,7 @@ struct Options {
   /// Rounds at each op as written.
   bool strict = false;
   bool useCache = true;
-  /// What the passes chose and refused.
+  /// What the passes chose and refused, one line each.
   std::function<void(const std::string &remark)> onRemark;
   /// Called while kernels are compiled.
   std::function<void(size_t done, size_t all)> onProgress;

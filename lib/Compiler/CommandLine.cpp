@@ -6,7 +6,7 @@
 
 #include "quern/Compiler/CommandLine.h"
 
-#include "llvm/Config/llvm-config.h"
+#include "quern/Support/Version.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace llvm;
@@ -54,7 +54,7 @@ CompileOptions CompileCommandLine::get() const {
   options.report = report;
   options.dumpAfter = dumpAfter;
   if (report)
-    options.onRemark = [](StringRef text) { errs() << "remark: " << text << "\n"; };
+    options.onRemark = [](StringRef line) { errs() << line << "\n"; };
   return options;
 }
 
@@ -64,9 +64,7 @@ ReplacedOption::ReplacedOption(StringRef name) {
 }
 
 void parseToolOptions(int argc, char **argv, StringRef overview) {
-  cl::SetVersionPrinter([](raw_ostream &os) {
-    os << "Quern " << QUERN_VERSION << " (LLVM " << LLVM_VERSION_STRING << ")\n";
-  });
+  setVersionPrinter();
   std::string errors;
   raw_string_ostream os(errors);
   if (!cl::ParseCommandLineOptions(argc, argv, overview, &os)) {

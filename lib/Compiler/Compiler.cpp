@@ -8,6 +8,9 @@
 
 #include "Header.h"
 #include "Kernels.h"
+#include "mlir/AsmParser/AsmParser.h"
+#include "mlir/AsmParser/AsmParserState.h"
+#include "mlir/Bytecode/BytecodeReader.h"
 #include "quern/Codegen/CPU/Jit.h"
 #include "quern/Codegen/CPU/Link.h"
 #include "quern/Compiler/Diagnostics.h"
@@ -45,6 +48,25 @@ std::unique_ptr<MLIRContext> createContext() {
   return ctx;
 }
 
+/// Inputs are called what the text calls the arguments: `%image` is `image`. A number is no name,
+/// and a `quern.name` comes first.
+static void nameArguments(ModuleOp module, const AsmParserState &names) {
+  for (auto func : module.getOps<func::FuncOp>()) {
+    const AsmParserState::BlockDefinition *entry =
+        func.isExternal() ? nullptr : names.getBlockDef(&func.getBody().front());
+    if (!entry)
+      continue;
+    for (auto [n, argument] : llvm::enumerate(entry->arguments)) {
+      const char *begin = argument.loc.Start.getPointer(), *end = argument.loc.End.getPointer();
+      StringRef name(begin, end - begin);
+      name.consume_front("%");
+      if (name.find_first_not_of("0123456789") != StringRef::npos &&
+          !func.getArgAttr(n, nameAttrName) && !func.getArgAttr(n, outAttrName))
+        func.setArgAttr(n, nameAttrName, StringAttr::get(module.getContext(), name));
+    }
+  }
+}
+
 llvm::Expected<OwningOpRef<ModuleOp>> parseModelFile(MLIRContext &ctx, StringRef path) {
   auto file = llvm::MemoryBuffer::getFile(path);
   if (!file)
@@ -52,9 +74,17 @@ llvm::Expected<OwningOpRef<ModuleOp>> parseModelFile(MLIRContext &ctx, StringRef
   DiagnosticCollector diagnostics(&ctx, {});
   llvm::SourceMgr sources;
   sources.AddNewSourceBuffer(std::move(*file), llvm::SMLoc());
-  OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(sources, &ctx);
+  Block ops;
+  AsmParserState names;
+  bool isText = !isBytecode(sources.getMemoryBuffer(1)->getMemBufferRef());
+  if (failed(isText ? parseAsmSourceFile(sources, &ops, &ctx, &names)
+                    : parseSourceFile(sources, &ops, &ctx)))
+    return diagnostics.take(path);
+  OwningOpRef<ModuleOp> module = mlir::detail::constructContainerOpForParserIfNecessary<ModuleOp>(
+      &ops, &ctx, FileLineColLoc::get(&ctx, path, 0, 0));
   if (!module)
     return diagnostics.take(path);
+  nameArguments(*module, names);
   return std::move(module);
 }
 

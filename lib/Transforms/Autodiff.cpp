@@ -180,7 +180,7 @@ LogicalResult Differentiator::reverse(Operation *op) {
     if (record->derivative != DerivativeKind::NonDifferentiable)
       wanted.set(i);
     else if (isReporting(op))
-      op->emitRemark() << "no gradient for " << record->name << ": " << record->nonDifferentiable;
+      emitReport(op) << "no gradient for " << record->name << ": " << record->nonDifferentiable;
   }
   if (wanted.none())
     return success();

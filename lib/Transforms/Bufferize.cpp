@@ -187,8 +187,8 @@ void HostFunction::separate() {
           tensor::EmptyOp::create(b, launch.getLoc(), type, makeSizes(b, launch.getLoc(), type)));
       define(out.get(), /*owned=*/true);
       if (isReporting(func))
-        launch.emitRemark() << "out " << number
-                            << " is not written to its destination, whose content is needed";
+        emitReport(launch) << "out " << number
+                           << " is not written to its destination, whose content is needed";
     }
     for (auto [result, out] : llvm::zip(launch->getResults(), launch.getOuts())) {
       unsigned buffer = bufferOf[result] = bufferOf.lookup(out);
@@ -332,7 +332,7 @@ void HostFunction::giveDestinations() {
   }
   for (auto [i, from] : llvm::zip(left, sources)) {
     if (isReporting(func))
-      emitRemark(from.getLoc()) << "result " << i << " is copied to its buffer at the end";
+      emitReport(func, from.getLoc()) << "result " << i << " is copied to its buffer at the end";
     terminator->setOperand(i, copyTo(b, from, destinations[i]));
   }
 }
@@ -405,7 +405,7 @@ struct Bufferize : quern::impl::QuernBufferizeBase<Bufferize> {
             kernel::LaunchOp::create(rewriter, copy.getLoc(), TypeRange(), kernel.getSymName(),
                                      copy.getSource(), copy.getTarget(), kernel.getShareAttr());
         if (isReporting(func))
-          launch.emitRemark("a buffer is copied: its old content is needed later");
+          emitReport(launch) << "a buffer is copied: its old content is needed later";
         copy.erase();
       }
     });

@@ -507,10 +507,9 @@ LogicalResult Fuser::emit() {
       if (!launch)
         return failure();
       if (isReporting(launch))
-        launch.emitRemark() << "@" << launch.getKernel() << ": " << numOps
-                            << (numOps == 1 ? " op" : " ops") << ", reads "
-                            << bytesOf(launch.getIns(), launch).str() << " and writes "
-                            << bytesOf(launch.getOuts(), launch).str() << " bytes" << why;
+        emitReport(launch) << numOps << (numOps == 1 ? " op" : " ops") << ", reads "
+                           << bytesOf(launch.getIns(), launch).str() << " and writes "
+                           << bytesOf(launch.getOuts(), launch).str() << " bytes" << why;
     }
   }
   for (Operation *op : llvm::reverse(unused))

@@ -239,7 +239,7 @@ Value freshDestination(OpBuilder &b, Location loc, RankedTensorType type) {
 void remark(Operation *op, ArrayRef<std::string> chosen, const std::string &refused) {
   if (!isReporting(op))
     return;
-  InFlightDiagnostic diagnostic = op->emitRemark();
+  InFlightDiagnostic diagnostic = emitReport(op);
   if (chosen.empty())
     diagnostic << "not in place";
   else
@@ -276,8 +276,8 @@ void InPlace::report() {
     return;
   func->setAttr(functionalBytesAttrName, functional.getAttr());
   if (isReporting(func))
-    func.emitRemark() << "buffers of " << separate.str()
-                      << " bytes (each value its own: " << functional.str() << ")";
+    emitReport(func) << "buffers of " << separate.str()
+                     << " bytes (each value its own: " << functional.str() << ")";
 }
 
 void InPlace::visit(StructuredOp op) {

@@ -232,8 +232,8 @@ struct PlanMemory : quern::impl::QuernPlanMemoryBase<PlanMemory> {
     func->setAttr(arenaBytesAttrName, total.getAttr());
     func->setAttr(unplannedBytesAttrName, separate.getAttr());
     if (isReporting(func))
-      func.emitRemark() << "arena " << total.str() << " bytes (one buffer each: " << separate.str()
-                        << ")";
+      emitReport(func) << "arena " << total.str() << " bytes (one buffer each: " << separate.str()
+                       << ")";
     if (buffers.empty())
       return;
 

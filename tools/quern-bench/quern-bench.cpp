@@ -22,6 +22,7 @@
 #include "quern/Compiler/Execute.h"
 #include "quern/Import/ATen/Graph.h"
 #include "quern/Support/Error.h"
+#include "quern/Support/Version.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/InitLLVM.h"
@@ -191,7 +192,7 @@ static Error writeResults(ArrayRef<Figure> figures) {
 
 int main(int argc, char **argv) {
   InitLLVM init(argc, argv);
-  cl::SetVersionPrinter([](raw_ostream &os) { os << "quern-bench " QUERN_VERSION "\n"; });
+  setVersionPrinter();
   cl::HideUnrelatedOptions(category);
   cl::ParseCommandLineOptions(argc, argv,
                               "times kernels against limits of this machine, timed in the same "

@@ -6,6 +6,7 @@
 
 #include "quern/Conformance/Conformance.h"
 #include "quern/Support/Error.h"
+#include "quern/Support/Version.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/raw_ostream.h"
@@ -95,7 +96,8 @@ static int runOnnxCommand() {
 
 int main(int argc, char **argv) {
   InitLLVM init(argc, argv);
-  cl::SetVersionPrinter([](raw_ostream &os) { os << "quern-conformance " QUERN_VERSION "\n"; });
+  setVersionPrinter();
+  cl::HideUnrelatedOptions(category);
   cl::HideUnrelatedOptions(category, atenCommand);
   cl::HideUnrelatedOptions(category, onnxCommand);
   cl::HideUnrelatedOptions(category, trainingCommand);

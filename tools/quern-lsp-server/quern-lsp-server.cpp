@@ -6,8 +6,10 @@
 
 #include "mlir/Tools/mlir-lsp-server/MlirLspServerMain.h"
 #include "quern/Pipelines/Registry.h"
+#include "quern/Support/Version.h"
 
 int main(int argc, char **argv) {
+  quern::setVersionPrinter();
   mlir::DialectRegistry registry;
   quern::registerDialects(registry);
   return failed(mlir::MlirLspServerMain(argc, argv, registry));

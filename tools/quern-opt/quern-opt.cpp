@@ -9,6 +9,8 @@
 #include "quern/Dialect/Quern/IR/OpStatus.h"
 #include "quern/Pipelines/Registry.h"
 #include "quern/Support/Error.h"
+#include "quern/Support/Version.h"
+#include "quern/Transforms/Report.h"
 
 namespace cl = llvm::cl;
 
@@ -18,9 +20,16 @@ static cl::opt<bool> report("quern-report", cl::cat(category),
 static cl::opt<bool> printOpStatus("print-op-status", cl::cat(category),
                                    cl::desc("print what there is of each op, and exit"));
 
+// Then the driver compares the remarks with what the text expects.
+static bool isVerifying() {
+  cl::Option *option = cl::getRegisteredOptions().lookup("verify-diagnostics");
+  return option && option->getNumOccurrences() > 0;
+}
+
 static quern_status firstError = QUERN_OK;
 
 int main(int argc, char **argv) {
+  quern::setVersionPrinter();
   // Needs no input, so that it comes before the driver.
   for (int i = 1; i < argc; ++i)
     if (llvm::StringRef(argv[i]).ltrim('-') == printOpStatus.ArgStr) {
@@ -36,9 +45,14 @@ int main(int argc, char **argv) {
   // Options are parsed before a context exists; the dialect carries them to the passes.
   registry.addExtension(+[](mlir::MLIRContext *ctx, quern::kernel::KernelDialect *dialect) {
     dialect->reporting = report;
-    // The exit code is that of the first error. Dialects are loaded after the driver has its own
-    // handler, which prints.
+    // The exit code is that of the first error, and a remark is one line. Dialects are loaded after
+    // the driver has its own handler, which prints the rest with its place in the text.
     ctx->getDiagEngine().registerHandler([](mlir::Diagnostic &diagnostic) {
+      if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Remark && report &&
+          !isVerifying()) {
+        llvm::errs() << quern::remarkLine(diagnostic) << "\n";
+        return mlir::success();
+      }
       if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error && firstError == QUERN_OK)
         firstError = quern::splitStatus(diagnostic.str()).first;
       return mlir::failure();

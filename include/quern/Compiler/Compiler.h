@@ -50,7 +50,7 @@ struct CompileOptions {
   bool report = false;
   /// Prints the IR to stderr after each pass of this name ("all": every pass).
   std::string dumpAfter;
-  /// Called for every remark and warning, with its text and location.
+  /// Called for every remark and warning, with its line (quern/Transforms/Report.h).
   std::function<void(llvm::StringRef)> onRemark;
   /// Called by compiling threads, one at a time, after each kernel.
   std::function<void(size_t done, size_t all)> onProgress;
@@ -101,7 +101,8 @@ void registerCompilerDialects(mlir::DialectRegistry &registry);
 /// A context with them, and without threads of its own.
 std::unique_ptr<mlir::MLIRContext> createContext();
 
-/// Reads a model: `.mlir` text or bytecode. (ONNX: quern/Import/ONNX/Importer.h.)
+/// Reads a model: `.mlir` text or bytecode. (ONNX: quern/Import/ONNX/Importer.h.) The text's names
+/// of arguments (`%image`) become the names of inputs, where no `quern.name` gives another.
 llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>> parseModelFile(mlir::MLIRContext &ctx,
                                                                  llvm::StringRef path);
 

@@ -16,7 +16,7 @@ namespace quern {
 /// Collects what a context diagnoses while it lives.
 class DiagnosticCollector {
 public:
-  /// `onRemark` gets remarks and warnings; may be empty.
+  /// `onRemark` gets remarks and warnings, as lines; may be empty.
   DiagnosticCollector(mlir::MLIRContext *ctx, std::function<void(llvm::StringRef)> onRemark);
 
   /// The errors so far as one error, whose status the first one's prefix tells: an

@@ -1,4 +1,4 @@
-// RUN: quern-opt %s --quern-fuse --quern-inplace --quern-bufferize --quern-verify-stage=stage=bufferized --quern-report -mlir-print-op-on-diagnostic=false 2>%t | FileCheck %s
+// RUN: quern-opt %s --quern-fuse --quern-inplace --quern-bufferize --quern-verify-stage=stage=bufferized --quern-report 2>%t | FileCheck %s
 // RUN: FileCheck %s --check-prefix=WHY --input-file=%t
 
 // An update in place, named results, a donated argument.
@@ -23,9 +23,9 @@ func.func @step(%w: tensor<4xf32> {quern.donated}, %g: tensor<4xf32>)
 // CHECK: kernel.launch @[[COPY]] ins(%arg2 : memref<2xf32>) outs(%arg3 :
 // CHECK: kernel.launch @[[COPY]] ins(%arg5 : memref<2xf32>) outs(%arg4 :
 // CHECK-NEXT: return
-// WHY: remark: result 0 is copied to its buffer at the end
-// WHY: remark: result 2 is copied to its buffer at the end
-// WHY: remark: result 3 is copied to its buffer at the end
+// WHY: remark: 'func.func' @{{.*}}: result 0 is copied to its buffer at the end
+// WHY: remark: 'func.func' @{{.*}}: result 2 is copied to its buffer at the end
+// WHY: remark: 'func.func' @{{.*}}: result 3 is copied to its buffer at the end
 func.func @copies(%x: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>) {
   %c = arith.constant dense<[1.0, 2.0]> : tensor<2xf32>
   %0 = quern.exp %x : (tensor<2xf32>) -> tensor<2xf32>
@@ -48,7 +48,7 @@ func.func @swap(%a: tensor<2xf32>, %b: tensor<2xf32>)
 // CHECK-LABEL: func.func @conflict(
 // CHECK: kernel.launch @k_exp ins(%arg0 : memref<2xf32>) outs(%arg1 :
 // CHECK: kernel.launch @k_neg ins(%arg0 : memref<2xf32>) outs(%arg2 :
-// WHY: remark: out 0 is not written to its destination, whose content is needed
+// WHY: remark: 'kernel.launch' @{{.*}}: out 0 is not written to its destination, whose content is needed
 func.func @conflict(%x: tensor<2xf32> {quern.donated}) -> (tensor<2xf32>, tensor<2xf32>) {
   %0 = quern.exp %x into %x : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
   %1 = quern.neg %x : (tensor<2xf32>) -> tensor<2xf32>

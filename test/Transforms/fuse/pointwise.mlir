@@ -1,6 +1,6 @@
 // RUN: quern-opt %s --quern-fuse | FileCheck %s
 // RUN: quern-opt %s --quern-fuse=fuse=false | FileCheck %s --check-prefix=EACH
-// RUN: quern-opt %s --quern-fuse --quern-report -mlir-print-op-on-diagnostic=false 2>&1 | FileCheck %s --check-prefix=WHY
+// RUN: quern-opt %s --quern-fuse --quern-report 2>&1 | FileCheck %s --check-prefix=WHY
 
 !t = tensor<?x4xf32, #quern.dims<B>>
 !u = tensor<?x4xf32, #quern.dims<2*B>>
@@ -16,7 +16,7 @@
 // CHECK: return
 // EACH-LABEL: func.func @chain
 // EACH-COUNT-6: kernel.launch
-// WHY: remark: @k_mul_exp_add_mul_and_1: 5 ops, reads 32*B + 16 and writes 16*B bytes
+// WHY: remark: 'kernel.launch' @k_mul_exp_add_mul_and_1 'tensor<?x4xf32, #quern.dims<B>>': 5 ops, reads 32*B + 16 and writes 16*B bytes
 func.func @chain(%x: !t, %w: !t, %y: !u) -> (!t, !u) {
   %c = arith.constant dense<2.0> : tensor<f32>
   %k = arith.constant dense<[1.0, 2.0, 3.0, 4.0]> : tensor<4xf32>
@@ -36,7 +36,7 @@ func.func @chain(%x: !t, %w: !t, %y: !u) -> (!t, !u) {
 // CHECK: kernel.launch @k_add_exp ins(
 // CHECK-NOT: share
 // CHECK: return
-// WHY: remark: @k_add_exp: 2 ops, reads 16*B + 16*C and writes 16*bcast(B, C) bytes; not fused with quern.exp: the loops are not the same
+// WHY: remark: 'kernel.launch' @k_add_exp 'tensor<{{.*}}>': 2 ops, reads 16*B + 16*C and writes 16*bcast(B, C) bytes; not fused with quern.exp: the loops are not the same
 func.func @undecided(%x: !t, %y: !v) -> (!r, !t) {
   %1 = quern.exp %x : (!t) -> !t
   %2 = quern.add %1, %y : (!t, !v) -> !r

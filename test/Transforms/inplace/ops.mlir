@@ -1,4 +1,4 @@
-// RUN: quern-opt %s --quern-inplace --quern-report -split-input-file -mlir-print-op-on-diagnostic=false 2>%t | FileCheck %s
+// RUN: quern-opt %s --quern-inplace --quern-report -split-input-file 2>%t | FileCheck %s
 // RUN: FileCheck %s --check-prefix=WHY --input-file=%t
 
 // CHECK-LABEL: @chain
@@ -7,11 +7,11 @@
 // CHECK: %[[C:.*]] = quern.mul %[[B]], %[[B]] :
 // CHECK: %[[D:.*]] = quern.add %[[C]], %[[B]] into %[[C]]
 // CHECK: quern.sub %[[D]], %arg1 into %[[D]]
-// WHY: remark: not in place; self: the argument is not donated
-// WHY: remark: in place: result into self
-// WHY: remark: not in place; self: it is still live; other: it is still live
-// WHY: remark: in place: result into self
-// WHY: remark: in place: result into self
+// WHY: remark: {{.*}}: not in place; self: the argument is not donated
+// WHY: remark: {{.*}}: in place: result into self
+// WHY: remark: {{.*}}: not in place; self: it is still live; other: it is still live
+// WHY: remark: {{.*}}: in place: result into self
+// WHY: remark: {{.*}}: in place: result into self
 func.func @chain(%x: tensor<2x4xf32>, %row: tensor<4xf32>) -> tensor<2x4xf32> {
   %0 = quern.exp %x : (tensor<2x4xf32>) -> tensor<2x4xf32>
   %1 = quern.tanh %0 : (tensor<2x4xf32>) -> tensor<2x4xf32>
@@ -27,8 +27,8 @@ func.func @chain(%x: tensor<2x4xf32>, %row: tensor<4xf32>) -> tensor<2x4xf32> {
 // CHECK-LABEL: @donated
 // CHECK: %[[A:.*]] = quern.exp %arg0 into %arg0
 // CHECK: quern.neg %[[A]] :
-// WHY: remark: in place: result into self
-// WHY: remark: not in place; self: the result is returned in a buffer of its own
+// WHY: remark: {{.*}}: in place: result into self
+// WHY: remark: {{.*}}: not in place; self: the result is returned in a buffer of its own
 func.func @donated(%x: tensor<2xf32> {quern.donated}) -> tensor<2xf32> {
   %0 = quern.exp %x : (tensor<2xf32>) -> tensor<2xf32>
   %1 = quern.neg %0 : (tensor<2xf32>) -> tensor<2xf32>
@@ -41,8 +41,8 @@ func.func @donated(%x: tensor<2xf32> {quern.donated}) -> tensor<2xf32> {
 // CHECK-LABEL: @promised
 // CHECK: %[[G:.*]] = quern.exp %arg1 :
 // CHECK: quern.sub %arg0, %[[G]] into %arg0
-// WHY: remark: not in place; self: the argument is not donated
-// WHY: remark: in place: result into self
+// WHY: remark: {{.*}}: not in place; self: the argument is not donated
+// WHY: remark: {{.*}}: in place: result into self
 func.func @promised(%p: tensor<2xf32>, %g: tensor<2xf32>) -> (tensor<2xf32> {quern.into = 0 : i64}) {
   %0 = quern.exp %g : (tensor<2xf32>) -> tensor<2xf32>
   %1 = quern.sub %p, %0 : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
@@ -54,8 +54,8 @@ func.func @promised(%p: tensor<2xf32>, %g: tensor<2xf32>) -> (tensor<2xf32> {que
 // A broadcast operand has another type; a constant stays.
 // CHECK-LABEL: @refused
 // CHECK-NOT: into
-// WHY: remark: not in place; self: it is a constant
-// WHY: remark: not in place; self: it has another type; other: it is a constant
+// WHY: remark: {{.*}}: not in place; self: it is a constant
+// WHY: remark: {{.*}}: not in place; self: it has another type; other: it is a constant
 func.func @refused(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<2x4xf32>) {
   %c = arith.constant dense<[1.0, 2.0, 3.0, 4.0]> : tensor<4xf32>
   %w = arith.constant dense<1.0> : tensor<2x4xf32>
@@ -69,7 +69,7 @@ func.func @refused(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<2x4xf32>) {
 // Sizes without names are not known to be equal.
 // CHECK-LABEL: @unnamed
 // CHECK: quern.neg %{{.*}} :
-// WHY-COUNT-2: remark: not in place; self: its sizes have no names
+// WHY-COUNT-2: remark: {{.*}}: not in place; self: its sizes have no names
 func.func @unnamed(%x: tensor<?xf32>) -> tensor<?xf32> {
   %0 = quern.exp %x : (tensor<?xf32>) -> tensor<?xf32>
   %1 = quern.neg %0 : (tensor<?xf32>) -> tensor<?xf32>

@@ -2,7 +2,7 @@
 // RUN: quern-opt %s --quern-fuse=fuse=false --quern-inplace --quern-verify-stage=stage=inplace \
 // RUN:   --quern-bufferize --quern-verify-stage=stage=bufferized \
 // RUN:   --quern-plan-memory --quern-verify-stage=stage=planned --quern-report \
-// RUN:   -mlir-print-op-on-diagnostic=false -split-input-file 2>%t | FileCheck %s
+// RUN:   -split-input-file 2>%t | FileCheck %s
 // RUN: FileCheck %s --check-prefix=REPORT --input-file=%t
 
 // Six values; the last is the caller's. Without in-place two buffers take turns; with it all of
@@ -13,7 +13,7 @@
 // CHECK-LABEL: func.func @chain
 // CHECK-SAME: quern.arena_bytes = #quern.dim<0>, {{(quern.functional_bytes = .*, )?}}quern.unplanned_bytes = #quern.dim<0>
 // CHECK-COUNT-6: outs(%arg1 :
-// REPORT: remark: arena 0 bytes (one buffer each: 0)
+// REPORT: remark: 'func.func' @{{.*}}: arena 0 bytes (one buffer each: 0)
 func.func @chain(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
   %0 = quern.exp %x : (tensor<8x8xf32>) -> tensor<8x8xf32>
   %1 = quern.tanh %0 : (tensor<8x8xf32>) -> tensor<8x8xf32>
@@ -39,7 +39,7 @@ func.func @chain(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
 // CHECK: memref.alloc(%[[BYTES]])
 // CHECK: kernel.dim #quern.dim<64*B>
 // CHECK: memref.view
-// REPORT: remark: arena 128*B bytes (one buffer each: 128*B)
+// REPORT: remark: 'func.func' @{{.*}}: arena 128*B bytes (one buffer each: 128*B)
 func.func @symbolic(%x: !b, %y: !s) -> (!b, !b, !s) {
   %0 = quern.exp %x : (!b) -> !b
   %1 = quern.tanh %x : (!b) -> !b

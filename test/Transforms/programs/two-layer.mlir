@@ -6,7 +6,7 @@
 // Op by op: whatever could be written in place is (the verifier finds what was missed), and each
 // refusal has its reason.
 // RUN: quern-opt %t.joint --quern-inplace --quern-verify-stage=stage=inplace --quern-report \
-// RUN:   -mlir-print-op-on-diagnostic=false 2>%t.why | FileCheck %s --check-prefix=INPLACE
+// RUN:   2>%t.why | FileCheck %s --check-prefix=INPLACE
 // RUN: FileCheck %s --check-prefix=WHY --input-file=%t.why
 //
 // Without in-place and with a buffer for each value; then in place and planned, unfused and fused.
@@ -29,11 +29,11 @@
 // INPLACE-NOT: into
 // INPLACE: return
 
-// WHY-DAG: remark: in place: result into self
-// WHY-DAG: remark: in place: result into other; self: it has another type
-// WHY-DAG: remark: not in place; self: each result element reads a whole row and column; mat2: each result element reads a whole row and column
-// WHY-DAG: remark: not in place; self: it is still live; other: it is still live
-// WHY-DAG: remark: not in place; self: elements are read at other places than they are written
+// WHY-DAG: remark: {{.*}}: in place: result into self
+// WHY-DAG: remark: {{.*}}: in place: result into other; self: it has another type
+// WHY-DAG: remark: {{.*}}: not in place; self: each result element reads a whole row and column; mat2: each result element reads a whole row and column
+// WHY-DAG: remark: {{.*}}: not in place; self: it is still live; other: it is still live
+// WHY-DAG: remark: {{.*}}: not in place; self: elements are read at other places than they are written
 
 // BEFORE-LABEL: func.func @two_layer_joint
 // BEFORE-SAME: quern.unplanned_bytes = #quern.dim<1312000>
