@@ -10,6 +10,9 @@
 
 int main(int argc, char **argv) {
   quern::setVersionPrinter();
+  // What LLVM's libraries register; the server's own options come later.
+  llvm::cl::OptionCategory none("");
+  llvm::cl::HideUnrelatedOptions(none);
   mlir::DialectRegistry registry;
   quern::registerDialects(registry);
   return failed(mlir::MlirLspServerMain(argc, argv, registry));
