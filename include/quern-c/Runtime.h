@@ -47,6 +47,10 @@ extern "C" {
 /// The largest rank of a tensor.
 #define QUERN_MAX_RANK 16
 
+/// The most bytes of a tensor: what an address space has. So sizes of arguments are at most
+/// this, and the sum of many tensors' bytes still fits 64 bits.
+#define QUERN_MAX_BYTES (INT64_C(1) << 48)
+
 /// Status of a call; also the exit codes of the tools.
 typedef enum quern_status {
   QUERN_OK = 0,

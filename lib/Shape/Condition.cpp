@@ -85,6 +85,9 @@ void Condition::print(raw_ostream &os) const {
   case Kind::Divides:
     os << a << " mod " << b << " == 0";
     return;
+  case Kind::Exact:
+    os << "exact(" << a << ")";
+    return;
   case Kind::Or:
     llvm::interleave(parts, os, [&](const Condition &part) { part.print(os); }, " or ");
     return;
@@ -106,6 +109,8 @@ static StringLiteral kindName(Condition::Kind kind) {
     return "le";
   case Condition::Kind::Divides:
     return "divides";
+  case Condition::Kind::Exact:
+    return "exact";
   case Condition::Kind::Or:
     return "or";
   }
@@ -127,7 +132,7 @@ FailureOr<Condition> Condition::fromAttribute(Attribute attr) {
   if (!name)
     return failure();
   ArrayRef<Attribute> operands = array.getValue().drop_front();
-  for (Kind kind : {Kind::Eq, Kind::Le, Kind::Divides}) {
+  for (Kind kind : {Kind::Eq, Kind::Le, Kind::Divides, Kind::Exact}) {
     if (name.getValue() != kindName(kind))
       continue;
     if (operands.size() != 2 || !isa<DimAttr>(operands[0]) || !isa<DimAttr>(operands[1]))

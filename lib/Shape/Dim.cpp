@@ -10,13 +10,14 @@
 /// again. Nothing here depends on addresses: order is structural.
 ///
 /// Numbers are integers of any size as far as the rules go; what does not fit in
-/// 64 bits, or grows beyond `maxNodes`, becomes unknown. A division is only
+/// 64 bits, or grows beyond `Dim::maxNodes`, becomes unknown. A division is only
 /// meaningful where its divisor is positive: `floordiv(B*S, S)` is `B`, though S
 /// may be 0 (who divides by a size guards it).
 ///
 //===----------------------------------------------------------------------===//
 
 #include "quern/Shape/Dim.h"
+#include "quern-c/Runtime.h"
 #include "quern/Shape/DimStorage.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/MathExtras.h"
@@ -29,9 +30,6 @@ MLIR_DEFINE_EXPLICIT_TYPE_ID(quern::DimsAttr)
 
 namespace quern {
 
-/// The largest expression that is kept; a larger one becomes unknown, so that
-/// hostile or degenerate programs cost no more than this per size.
-static constexpr uint32_t maxNodes = 1024;
 static constexpr int64_t noMinimum = std::numeric_limits<int64_t>::min();
 
 //===----------------------------------------------------------------------===//
@@ -110,7 +108,7 @@ static Dim make(MLIRContext *ctx, detail::DimAttrStorage::KeyTy key) {
   uint32_t nodes = 1;
   for (Dim d : key.operands)
     nodes += storage(d)->nodes;
-  if (nodes > maxNodes)
+  if (nodes > Dim::maxNodes)
     return Dim::unknown(ctx);
   return Dim(DimAttr::Base::get(ctx, key));
 }
@@ -247,7 +245,7 @@ Dim operator*(Dim a, Dim b) {
   if (a.isUnknown() || b.isUnknown())
     return unknownLike(a);
   Terms left = termsOf(a), right = termsOf(b), product;
-  if (left.size() * right.size() > maxNodes)
+  if (left.size() * right.size() > Dim::maxNodes)
     return unknownLike(a);
   for (const Term &x : left)
     for (const Term &y : right) {
@@ -585,6 +583,39 @@ Dim Dim::replaceAtoms(function_ref<Dim(Dim)> fn) const {
 
 Dim Dim::substitute(function_ref<Dim(StringRef)> fn) const {
   return replaceAtoms([&](Dim atom) { return atom.isSymbol() ? fn(atom.getSymbol()) : Dim(); });
+}
+
+unsigned Dim::getMaxBits() const {
+  auto largest = [&] {
+    unsigned bits = 0;
+    for (Dim d : operands())
+      bits = std::max(bits, d.getMaxBits());
+    return bits;
+  };
+  switch (kind()) {
+  case DimKind::Unknown:
+    return 64;
+  case DimKind::Constant:
+    return llvm::Log2_64(llvm::AbsoluteValue(getConstant()) | 1) + 1;
+  case DimKind::Symbol:
+    return llvm::Log2_64(QUERN_MAX_BYTES) + 1;
+  case DimKind::Sum:
+    return largest() + llvm::Log2_64_Ceil(operands().size());
+  case DimKind::Product:
+    return std::accumulate(operands().begin(), operands().end(), 0u,
+                           [](unsigned sum, Dim d) { return sum + d.getMaxBits(); });
+  case DimKind::CeilDiv:
+    return largest() + 1; // the divisor is added first
+  default:
+    return largest();
+  }
+}
+
+bool Dim::isExact() const {
+  bool divides =
+      kind() == DimKind::FloorDiv || kind() == DimKind::CeilDiv || kind() == DimKind::Mod;
+  return getMaxBits() < 64 && !(divides && operands()[1].getMinimum() < 1) &&
+         llvm::all_of(operands(), [](Dim d) { return d.isExact(); });
 }
 
 std::optional<int64_t> Dim::evaluate(function_ref<std::optional<int64_t>(StringRef)> fn) const {

@@ -121,6 +121,7 @@ public:
   explicit DimParser(AsmParser &parser) : parser(parser), ctx(parser.getContext()) {}
 
   FailureOr<Dim> parseSum() {
+    SMLoc loc = parser.getCurrentLocation();
     FailureOr<Dim> result = parseProduct();
     while (succeeded(result)) {
       bool minus = succeeded(parser.parseOptionalMinus());
@@ -129,19 +130,29 @@ public:
       FailureOr<Dim> next = parseProduct();
       if (failed(next))
         return failure();
-      result = minus ? *result - *next : *result + *next;
+      result = checked(loc, minus ? *result - *next : *result + *next, {*result, *next});
     }
     return result;
   }
 
 private:
+  /// What becomes unknown without an unknown operand has no value.
+  FailureOr<Dim> checked(SMLoc loc, Dim result, ArrayRef<Dim> operands) {
+    if (!result.isUnknown() || llvm::any_of(operands, [](Dim d) { return d.isUnknown(); }))
+      return result;
+    return parser.emitError(loc, "expected a size whose numbers fit 64 bits and whose divisors are "
+                                 "at least 1, in at most ")
+           << Dim::maxNodes << " parts";
+  }
+
   FailureOr<Dim> parseProduct() {
+    SMLoc loc = parser.getCurrentLocation();
     FailureOr<Dim> result = parseFactor();
     while (succeeded(result) && succeeded(parser.parseOptionalStar())) {
       FailureOr<Dim> next = parseFactor();
       if (failed(next))
         return failure();
-      result = *result * *next;
+      result = checked(loc, *result * *next, {*result, *next});
     }
     return result;
   }
@@ -160,7 +171,7 @@ private:
     if (succeeded(parser.parseOptionalMinus())) {
       FailureOr<Dim> operand = parseFactor();
       if (succeeded(operand))
-        operand = *operand * -1;
+        operand = checked(loc, *operand * -1, *operand);
       return operand;
     }
     if (succeeded(parser.parseOptionalLParen())) {
@@ -212,7 +223,7 @@ private:
     Dim result = operands.front();
     for (Dim d : ArrayRef<Dim>(operands).drop_front())
       result = op->build(result, d);
-    return result;
+    return checked(loc, result, operands);
   }
 
   AsmParser &parser;

@@ -297,6 +297,8 @@ Truth Facts::decide(const Condition &condition) const {
     return decideLe(condition.lhs(), condition.rhs());
   case Condition::Kind::Divides:
     return decideDivides(condition.rhs(), condition.lhs());
+  case Condition::Kind::Exact:
+    return condition.lhs().isExact() || wasAssumed(condition) ? Truth::True : Truth::Undecided;
   case Condition::Kind::Or:
     return decideOr(condition);
   }
@@ -406,6 +408,8 @@ std::string Facts::keyOf(const Condition &condition) const {
     return "0 <= " + difference(condition.rhs(), condition.lhs()).str();
   case Condition::Kind::Divides:
     return normalize(condition.lhs()).str() + " mod " + normalize(condition.rhs()).str();
+  case Condition::Kind::Exact:
+    return condition.str(); // of this expression, not of its value
   case Condition::Kind::Or: {
     std::vector<std::string> parts;
     for (const Condition &part : condition.alternatives())
@@ -447,6 +451,8 @@ void Facts::assume(const Condition &condition) {
   case Condition::Kind::Divides:
     if (Dim divisor = normalize(b); divisor.isConstant() && divisor.getConstant() > 0)
       return assumeMultiple(normalize(a), divisor.getConstant());
+    break;
+  case Condition::Kind::Exact:
     break;
   case Condition::Kind::Or: {
     SmallVector<Condition> possible;

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "quern/Shape/Meta.h"
+#include "quern-c/Runtime.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
@@ -118,13 +119,14 @@ bool MetaContext::checkRule(StringRef rule, const Condition &condition, StringRe
 void MetaContext::setOutput(unsigned i, ArrayRef<Dim> dims, Type dtype) {
   if (result.outputs.size() <= i)
     result.outputs.resize(i + 1);
-  int64_t elements = 1;
+  int64_t bytes =
+      dtype && dtype.isIntOrFloat() ? llvm::divideCeil(dtype.getIntOrFloatBitWidth(), 8) : 1;
   bool fits = true;
   for (Dim d : dims)
     if (d.isConstant())
-      fits &= !llvm::MulOverflow(elements, d.getConstant(), elements);
+      fits &= !llvm::MulOverflow(bytes, d.getConstant(), bytes) && bytes <= QUERN_MAX_BYTES;
   if (!fits && llvm::none_of(dims, [](Dim d) { return d.isConstant(0); }))
-    fail("result", "expected the result to have less than 2^63 elements", {});
+    fail("result", "expected the result to take at most {0} bytes", {int64_t(QUERN_MAX_BYTES)});
   result.outputs[i].dims.assign(dims.begin(), dims.end());
   result.outputs[i].dtype = dtype;
 }

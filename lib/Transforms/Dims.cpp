@@ -6,6 +6,7 @@
 
 #include "quern/Transforms/Dims.h"
 #include "mlir/IR/Dominance.h"
+#include "quern-c/Runtime.h"
 #include "quern/Dialect/Kernel/IR/Kernel.h"
 #include "quern/Dialect/Quern/IR/DTypes.h"
 #include "quern/Dialect/Quern/IR/FunctionAttrs.h"
@@ -100,11 +101,28 @@ FailureOr<Facts> getSignatureFacts(func::FuncOp func) {
   return facts;
 }
 
-/// Adds the check that two sizes are equal, which `text` tells with {0} and {1}.
-static bool checkEqual(Operation *op, MetaResult &result, Facts &facts, StringRef id,
-                       const Twine &text, Dim a, Dim b) {
+/// Whether a tensor of these sizes takes at most QUERN_MAX_BYTES.
+static Condition fits(ArrayRef<Dim> dims, Type element) {
+  MLIRContext *ctx = element.getContext();
+  Dim bytes = getBufferBytes(ctx, dims, element, /*alignment=*/1);
+  // A coefficient that 64 bits do not hold makes the product unknown.
+  if (bytes.isUnknown() && llvm::none_of(dims, [](Dim d) { return d.isUnknown(); }))
+    bytes = Dim::constant(ctx, INT64_MAX);
+  return Condition::le(bytes, Dim::constant(ctx, QUERN_MAX_BYTES));
+}
+
+void assumeArgumentsFit(func::FuncOp func, Facts &facts) {
+  for (BlockArgument arg : func.getArguments())
+    if (auto tensor = dyn_cast<RankedTensorType>(arg.getType());
+        tensor && getDType(tensor.getElementType()))
+      facts.assume(fits(getDims(tensor), tensor.getElementType()));
+}
+
+/// Adds a check that no meta function makes.
+static bool addCheck(Operation *op, MetaResult &result, Facts &facts, StringRef id,
+                     const Condition &condition, const Twine &text, ArrayRef<MetaArg> args) {
   MetaContext context(op->getContext(), op->getName().stripDialect(), &facts);
-  bool ok = context.checkRule(id, Condition::eq(a, b), text.str(), {a, b});
+  bool ok = context.checkRule(id, condition, text.str(), args);
   MetaResult found = context.take();
   if (!ok) {
     result.ok = false;
@@ -118,6 +136,37 @@ static bool checkEqual(Operation *op, MetaResult &result, Facts &facts, StringRe
   return true;
 }
 
+/// Adds the checks that the sizes of a result are numbers that a tensor can have.
+static bool checkSizes(Operation *op, MetaResult &result, Facts &facts, RankedTensorType type) {
+  SmallVector<Dim> dims = getDims(type);
+  Dim zero = Dim::constant(op->getContext(), 0);
+  // A size that is not exact has no value to tell: its symbols have.
+  std::string text = "expected dims [";
+  llvm::raw_string_ostream os(text);
+  llvm::interleaveComma(dims, os);
+  os << "] of " << dtypeName(type.getElementType());
+  std::string symbols;
+  SmallVector<MetaArg> args;
+  for (Dim d : dims)
+    d.walkSymbols([&](StringRef name) {
+      Dim symbol = Dim::symbol(op->getContext(), name);
+      if (llvm::is_contained(args, MetaArg(symbol)))
+        return;
+      symbols += (args.empty() ? ", got " : ", ") + symbol.str() + " = {" +
+                 std::to_string(args.size()) + "}";
+      args.push_back(symbol);
+    });
+  auto check = [&](const Condition &condition, const Twine &what) {
+    return addCheck(op, result, facts, "result", condition, text + what + symbols, args);
+  };
+  for (Dim d : dims)
+    if (!check(Condition::exact(d), " to be at least 0 and to fit 64 bits") ||
+        !check(Condition::le(zero, d), " to be at least 0 and to fit 64 bits"))
+      return false;
+  return check(fits(dims, type.getElementType()),
+               " to take at most " + Twine(QUERN_MAX_BYTES) + " bytes");
+}
+
 MetaResult runChecks(Operation *op, const Facts &facts) {
   MetaResult result = runMeta(op, &facts);
   if (!result.ok)
@@ -129,15 +178,16 @@ MetaResult runChecks(Operation *op, const Facts &facts) {
   auto claim = [&](StringRef id, StringRef what, Value value, const TensorMeta &output) {
     for (auto [i, dims] :
          llvm::enumerate(llvm::zip(getDims(cast<RankedTensorType>(value.getType())), output.dims)))
-      if (!checkEqual(op, result, known, id,
-                      "expected " + what + " dim " + Twine(i) +
-                          " to equal the inferred size, got {0} and {1}",
-                      std::get<0>(dims), std::get<1>(dims)))
+      if (!addCheck(op, result, known, id, Condition::eq(std::get<0>(dims), std::get<1>(dims)),
+                    "expected " + what + " dim " + Twine(i) +
+                        " to equal the inferred size, got {0} and {1}",
+                    {std::get<0>(dims), std::get<1>(dims)}))
         return false;
     return true;
   };
   for (auto [value, output] : llvm::zip(op->getResults(), result.outputs))
-    if (!claim("result", output.name.empty() ? "result" : output.name, value, output))
+    if (!claim("result", output.name.empty() ? "result" : output.name, value, output) ||
+        !checkSizes(op, result, known, cast<RankedTensorType>(value.getType())))
       return result;
   for (auto [value, output] : llvm::zip(cast<StructuredOp>(op).getDestinations(), result.outputs))
     if (!claim("into", "into", value, output))

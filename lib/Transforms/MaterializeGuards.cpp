@@ -38,6 +38,7 @@ public:
     if (failed(facts))
       return failure();
     guardSignature(*facts);
+    assumeArgumentsFit(func, *facts);
     return visit(func.getBody(), *facts, /*always=*/true);
   }
 
@@ -124,6 +125,12 @@ private:
       Value expected = dim(prologue, loc, d);
       Value equal =
           arith::CmpIOp::create(prologue, loc, arith::CmpIPredicate::eq, actual, expected);
+      if (!d.isExact()) {
+        Value exact = Condition::exact(d).emit(prologue, loc, [&](StringRef symbol) {
+          return dim(prologue, loc, Dim::symbol(prologue.getContext(), symbol));
+        });
+        equal = arith::AndIOp::create(prologue, loc, equal, exact);
+      }
       kernel::GuardOp::create(prologue, loc, equal, "signature",
                               where + "{0} (" + d.str() + "), got {1}",
                               ValueRange{expected, actual});

@@ -651,7 +651,10 @@ void FunctionShapes::rewrite() {
 
 LogicalResult FunctionShapes::run() {
   FailureOr<Facts> facts = getSignatureFacts(func);
-  if (failed(facts) || failed(nameArguments()) || failed(visit(func.getBody(), *facts)))
+  if (failed(facts) || failed(nameArguments()))
+    return failure();
+  assumeArgumentsFit(func, *facts);
+  if (failed(visit(func.getBody(), *facts)))
     return failure();
   SmallVector<Type> results(func.getResultTypes());
   for (auto [type, joined] : llvm::zip(results, joinReturns()))

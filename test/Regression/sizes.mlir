@@ -101,3 +101,45 @@ func.func @f(%x: tensor<3xf16>) -> tensor<2xf16> {
   %1 = quern.mul %0, %two : (tensor<2xf16>, tensor<f16>) -> tensor<2xf16>
   return %1 : tensor<2xf16>
 }
+
+//--- a size that 64 bits do not hold
+// in: i8[4x1] 1
+// error: expand_result: expected dims [B, 4611686018427387904*B] of i8 to be at least 0 and to fit 64 bits, got B = 4
+func.func @f(%x: tensor<?x1xi8, #quern.dims<B>>) -> tensor<?x?xi8> {
+  %0 = quern.expand %x {size = #quern.dims<B, 4611686018427387904*B>} : (tensor<?x1xi8, #quern.dims<B>>) -> tensor<?x?xi8>
+  return %0 : tensor<?x?xi8>
+}
+
+//--- nothing of that size is a tensor without elements
+// in: i8[0x1]
+// out: i8[0x0]
+func.func @f(%x: tensor<?x1xi8, #quern.dims<B>>) -> tensor<?x?xi8> {
+  %0 = quern.expand %x {size = #quern.dims<B, 4611686018427387904*B>} : (tensor<?x1xi8, #quern.dims<B>>) -> tensor<?x?xi8>
+  return %0 : tensor<?x?xi8>
+}
+
+//--- more bytes than there are addresses, in a value that is never stored
+// in: f32[4096x1] 1
+// error: expand_result: expected dims [B, 1073741824*B*B] of f32 to take at most 281474976710656 bytes, got B = 4096
+func.func @f(%x: tensor<?x1xf32, #quern.dims<B>>) -> tensor<?xf32> {
+  %0 = quern.expand %x {size = #quern.dims<B, 1073741824*B*B>} : (tensor<?x1xf32, #quern.dims<B>>) -> tensor<?x?xf32>
+  %1 = quern.sum %0 {dim = array<i64: 1>} : (tensor<?x?xf32>) -> tensor<?xf32>
+  return %1 : tensor<?xf32>
+}
+
+//--- a size divided by zero
+// in: f32[1] 1
+// in: f32[3] 1
+// error: expand_result: expected dims [floordiv(9, B - 3)] of f32 to be at least 0 and to fit 64 bits, got B = 3
+func.func @f(%x: tensor<1xf32>, %y: tensor<?xf32, #quern.dims<B>>) -> tensor<?xf32> {
+  %0 = quern.expand %x {size = #quern.dims<floordiv(9, B - 3)>} : (tensor<1xf32>) -> tensor<?xf32>
+  return %0 : tensor<?xf32>
+}
+
+//--- an argument whose size is divided by a negative number
+// in: f32[2x1] 1
+// error: expected dim 1 to be floordiv(B, B - 3)
+func.func @f(%x: tensor<?x?xf32, #quern.dims<B, floordiv(B, B - 3)>>) -> tensor<?x?xf32> {
+  %0 = quern.exp %x : (tensor<?x?xf32, #quern.dims<B, floordiv(B, B - 3)>>) -> tensor<?x?xf32>
+  return %0 : tensor<?x?xf32>
+}

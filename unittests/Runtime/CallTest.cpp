@@ -93,9 +93,12 @@ TEST_F(Call, Signature) {
   refused("invalid: output 0 'y' of 'f': expected dtype f32, got bool", {in, {3, 4}},
           {out.data(), {3, 4}, {QUERN_DL_BOOL, 8, 1}});
   refused("invalid: input 0 'x' of 'f': expected data of 48 bytes, got null", {nullptr, {3, 4}}, y);
-  refused("invalid: input 0 'x' of 'f': expected fewer than 2^63 bytes, got dims "
-          "[4611686018427387904, 4]",
+  refused("invalid: input 0 'x' of 'f': expected dim 0 to be at most 281474976710656, got "
+          "4611686018427387904",
           {in, {int64_t(1) << 62, 4}}, y);
+  refused("invalid: input 0 'x' of 'f': expected at most 281474976710656 bytes, got dims "
+          "[35184372088832, 4]",
+          {in, {int64_t(1) << 45, 4}}, y);
   const DLTensor *none[] = {nullptr};
   DLTensor *outputs[] = {&y.dl};
   EXPECT_EQ(quern_call(ctx, &fn, none, outputs), QUERN_INVALID);

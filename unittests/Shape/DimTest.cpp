@@ -170,6 +170,11 @@ TEST_F(DimTest, BadTextIsRefused) {
   EXPECT_EQ(errorOf(ctx, deep), "expected a size with at most 64 levels of nesting");
   EXPECT_EQ(errorOf(ctx, std::string(5000, '-') + "S"),
             "expected a size with at most 64 levels of nesting");
+  for (const char *text :
+       {"floordiv(S, 0)", "mod(S, 0 - 3)", "4611686018427387904*S*2", "9223372036854775807 + 1"})
+    EXPECT_EQ(errorOf(ctx, text),
+              "expected a size whose numbers fit 64 bits and whose divisors are at least 1, in at "
+              "most 1024 parts");
   EXPECT_TRUE(failed(parseDim(&ctx, "S T")));
   EXPECT_TRUE(failed(parseDim(&ctx, "")));
 }
@@ -241,6 +246,15 @@ TEST_F(DimTest, RandomExpressionsKeepTheirValue) {
     }
   }
   EXPECT_GT(compared, 30000u);
+}
+
+TEST_F(DimTest, ExactForAllSizesOfArguments) {
+  for (StringRef text :
+       {"B", "8191*B - 3*C", "floordiv(S + 3, 4)", "mod(B, C + 1)", "bcast(A, B) + max(C, 4)"})
+    EXPECT_TRUE(dim(text).isExact()) << text.str();
+  for (StringRef text :
+       {"B*C", "65536*B", "floordiv(B, C)", "mod(B, C - 1)", "min(B*C, 4)", "32767*B + 32767*C"})
+    EXPECT_FALSE(dim(text).isExact()) << text.str();
 }
 
 TEST_F(DimTest, EvaluateSaysWhereThereIsNoValue) {

@@ -70,6 +70,27 @@ TEST_F(EmitTest, Conditions) {
   EXPECT_FALSE(folded(Condition::broadcastable(dim("C"), dim("D")), valueOf));
 }
 
+TEST_F(EmitTest, ConditionsOnSizesThatAreNotExactDoNotHold) {
+  int64_t large = int64_t(1) << 40;
+  auto valueOf = [&](StringRef name) {
+    return name == "L" ? large : name == "Z" ? 0 : name == "N" ? 3 : 1;
+  };
+  for (StringRef text :
+       {"L*L", "-L*L", "8388608*L*N", "L*L - L*L*Z", "floordiv(N, Z)", "ceildiv(N, N - 4)",
+        "mod(N, Z)", "min(L*L, 4)", "4194304*L + 4194304*L*N - L*L*Z"}) {
+    Dim d = dim(text);
+    EXPECT_FALSE(folded(Condition::exact(d), valueOf)) << text.str();
+    EXPECT_FALSE(folded(Condition::eq(d, d + 0), valueOf)) << text.str();
+    EXPECT_FALSE(folded(Condition::le(d, dim("L")), valueOf)) << text.str();
+  }
+  for (StringRef text : {"L", "4194304*L", "-8388608*L", "L*L*Z", "floordiv(L, N)", "N*N"})
+    EXPECT_EQ(folded(Condition::exact(dim(text)), valueOf), text != "L*L*Z") << text.str();
+  // One part of a choice may hold where another has no value.
+  EXPECT_TRUE(folded(Condition::anyOf({Condition::eq(dim("floordiv(N, Z)"), dim("N")),
+                                       Condition::eq(dim("N"), dim("3"))}),
+                     valueOf));
+}
+
 TEST_F(EmitTest, RepeatedPartsAreEmittedOnce) {
   Block &block = *module->getBody();
   Value s = block.addArgument(builder.getIndexType(), builder.getUnknownLoc());

@@ -158,8 +158,10 @@ TEST_F(MetaTest, SizesOverflow) {
     return meta.take();
   };
   EXPECT_EQ(run({num(large), sym("N"), num(large)}).error,
-            "'quern.expand' op expand_result: expected the result to have less than 2^63 elements");
-  EXPECT_TRUE(run({num(large), num(large / 4)}).ok);
+            "'quern.expand' op expand_result: expected the result to take at most 281474976710656 "
+            "bytes");
+  EXPECT_TRUE(run({num(large), num(1 << 14)}).ok);
+  EXPECT_FALSE(run({num(large), num(1 << 15)}).ok);
   EXPECT_TRUE(run({num(large), num(0), num(large)}).ok);
 }
 

@@ -21,16 +21,18 @@ namespace quern {
 
 enum class Truth : uint8_t { False, True, Undecided };
 
-/// eq(a, b): a = b; le(a, b): a <= b; divides(a, b): a mod b = 0; anyOf: or.
+/// eq(a, b): a = b; le(a, b): a <= b; divides(a, b): a mod b = 0; exact(a): 64 bits compute a
+/// (no step overflows or divides by a number below 1); anyOf: or.
 class Condition {
 public:
-  enum class Kind : uint8_t { Eq, Le, Divides, Or };
+  enum class Kind : uint8_t { Eq, Le, Divides, Exact, Or };
 
   static Condition eq(Dim a, Dim b) { return Condition(Kind::Eq, a, b); }
   static Condition le(Dim a, Dim b) { return Condition(Kind::Le, a, b); }
   static Condition lt(Dim a, Dim b) { return Condition(Kind::Le, a + 1, b); }
   /// a is a multiple of b.
   static Condition divides(Dim b, Dim a) { return Condition(Kind::Divides, a, b); }
+  static Condition exact(Dim a) { return Condition(Kind::Exact, a, a); }
   /// One of these holds; there is at least one.
   static Condition anyOf(llvm::ArrayRef<Condition> conditions);
   /// Equal, or one of them is 1: what a broadcast needs.
@@ -47,10 +49,11 @@ public:
   void walkSymbols(llvm::function_ref<void(llvm::StringRef)> fn) const;
   /// True when no unknown dim is in it, so that it can be checked at run time.
   bool isCheckable() const;
-  /// Emits an i1 that tells whether the condition holds.
+  /// Emits an i1 that tells whether the condition holds. One over sizes that are not exact
+  /// does not.
   mlir::Value emit(mlir::OpBuilder &builder, mlir::Location loc,
                    llvm::function_ref<mlir::Value(llvm::StringRef)> symbol) const;
-  /// Prints `a == b`, `a <= b`, `a mod b == 0`, and these with ` or ` between.
+  /// Prints `a == b`, `a <= b`, `a mod b == 0`, `exact(a)`, and these with ` or ` between.
   void print(llvm::raw_ostream &os) const;
   std::string str() const;
   /// Round trip through an attribute (an ArrayAttr), for ops that carry one.

@@ -54,6 +54,10 @@ public:
 /// A size. A value type, one pointer wide; null only when default-constructed.
 class Dim {
 public:
+  /// The largest expression that is kept; a larger one becomes unknown, so that
+  /// hostile or degenerate programs cost no more than this per size.
+  static constexpr uint32_t maxNodes = 1024;
+
   Dim() = default;
   explicit Dim(DimAttr attr) : attr(attr) {}
 
@@ -77,6 +81,12 @@ public:
   bool isAtom() const { return isSymbol() || kind() > DimKind::Product; }
   /// A lower bound where every symbol is at least 0; INT64_MIN when there is none.
   int64_t getMinimum() const;
+  /// A bound: its absolute value, and that of each step of computing it, is below 2^bits where
+  /// every symbol is the size of a tensor that a caller passes.
+  unsigned getMaxBits() const;
+  /// Whether computing it in 64 bits gives its value for all such sizes: no step overflows, none
+  /// divides by a number below 1.
+  bool isExact() const;
 
   /// The structural order in which operands are kept, the same in every run.
   static bool before(Dim a, Dim b);

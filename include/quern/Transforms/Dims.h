@@ -34,8 +34,12 @@ mlir::LogicalResult verifySignature(mlir::func::FuncOp func);
 /// The ranges that the function promises; an attribute of another form is an error.
 mlir::FailureOr<Facts> getSignatureFacts(mlir::func::FuncOp func);
 
+/// Takes as known what the runtime checks of every argument: at most QUERN_MAX_BYTES.
+void assumeArgumentsFit(mlir::func::FuncOp func, Facts &facts);
+
 /// Runs the meta function of a structured op, and adds what its result types and its
-/// destinations claim beyond it (`<op>_result`, `<op>_into`): the sizes must be equal.
+/// destinations claim beyond it (`<op>_result`, `<op>_into`): the sizes must be equal, and
+/// sizes that a tensor can have (at most QUERN_MAX_BYTES in all).
 MetaResult runChecks(mlir::Operation *op, const Facts &facts);
 
 /// Where the symbols of a function are bound: each once, by a dim of an argument or

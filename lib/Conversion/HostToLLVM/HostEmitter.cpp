@@ -9,6 +9,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Matchers.h"
+#include "quern/Shape/Condition.h"
 
 using namespace mlir;
 
@@ -166,6 +167,11 @@ LogicalResult HostEmitter::bindArguments(func::FuncOp func) {
         if (llvm::failed(expected))
           return failure();
         Value same = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, size, *expected);
+        if (!dim.isExact())
+          same = arith::AndIOp::create(b, loc, same,
+                                       Condition::exact(dim).emit(b, loc, [&](StringRef name) {
+                                         return symbols.lookup(name);
+                                       }));
         std::string text;
         llvm::raw_string_ostream(text)
             << "input " << i << " '" << t.name << "' of '" << signature.name << "': expected dim "
@@ -390,7 +396,7 @@ LogicalResult HostEmitter::emitOp(Operation *op) {
   }
   // Arithmetic on sizes.
   auto isScalar = [](Type type) { return type.isIntOrIndex(); };
-  if (isPure(op) && op->getNumRegions() == 0 && op->getNumResults() > 0 &&
+  if (isMemoryEffectFree(op) && op->getNumRegions() == 0 && op->getNumResults() > 0 &&
       llvm::all_of(op->getOperandTypes(), isScalar) &&
       llvm::all_of(op->getResultTypes(), isScalar)) {
     b.clone(*op, scalars);

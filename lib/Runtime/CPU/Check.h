@@ -26,6 +26,12 @@ public:
         return (at("input", i, info) << "expected dim " << int64_t(d) << " to be at least 0, got ")
                    << t->shape[d],
                false;
+      if (t->shape[d] > QUERN_MAX_BYTES)
+        return (((at("input", i, info) << "expected dim " << int64_t(d) << " to be at most ")
+                 << QUERN_MAX_BYTES)
+                << ", got ")
+                   << t->shape[d],
+               false;
       if (info.dims[d] >= 0 && t->shape[d] != info.dims[d])
         return ((at("input", i, info) << "expected dim " << int64_t(d) << " to be ")
                 << info.dims[d] << ", got ")
@@ -159,8 +165,8 @@ private:
         return false;
       }
       if (__builtin_mul_overflow(count, uint64_t(t->shape[d]), &count) ||
-          count > uint64_t(INT64_MAX) / element) {
-        at(role, i, info) << "expected fewer than 2^63 bytes, got dims ";
+          count > uint64_t(QUERN_MAX_BYTES) / element) {
+        at(role, i, info) << "expected at most " << QUERN_MAX_BYTES << " bytes, got dims ";
         ctx->error.list(t->shape, t->ndim);
         return false;
       }
