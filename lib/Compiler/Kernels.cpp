@@ -15,6 +15,7 @@
 
 #include <atomic>
 #include <mutex>
+#include <set>
 #include <thread>
 
 using namespace mlir;
@@ -130,17 +131,28 @@ static void inlineResources(kernel::FuncOp k) {
 }
 
 std::vector<KernelUnit> nameKernels(ModuleOp module, StringRef settingsKey) {
-  llvm::SetVector<StringAttr> launched;
-  module.walk([&](kernel::LaunchOp launch) { launched.insert(launch.getKernelAttr().getAttr()); });
+  // What is launched, with the pairs of buffers that any launch lets it share.
+  llvm::DenseMap<StringAttr, std::set<std::pair<int64_t, int64_t>>> launched;
+  module.walk([&](kernel::LaunchOp launch) {
+    auto &pairs = launched[launch.getKernelAttr().getAttr()];
+    ArrayRef<int64_t> share = launch.getShare();
+    for (size_t i = 0; i + 1 < share.size(); i += 2)
+      pairs.insert({share[i], share[i + 1]});
+  });
   llvm::DenseMap<StringAttr, StringAttr> names;
   llvm::StringSet<> seen;
   std::vector<KernelUnit> units;
   for (auto k : llvm::make_early_inc_range(module.getOps<kernel::FuncOp>())) {
     StringAttr old = k.getSymNameAttr();
-    if (!launched.contains(old)) {
+    auto pairs = launched.find(old);
+    if (pairs == launched.end()) {
       k.erase();
       continue;
     }
+    SmallVector<int64_t> share;
+    for (auto [out, in] : pairs->second)
+      share.append({out, in});
+    k.setShare(share);
     KernelUnit unit;
     auto display = k->getAttrOfType<StringAttr>(nameAttrName);
     unit.display = (display ? display : old).str();

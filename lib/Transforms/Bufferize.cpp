@@ -360,11 +360,22 @@ void HostFunction::moveNames() {
 
 Value memrefRoot(Value v) {
   while (Operation *op = v.getDefiningOp()) {
-    if (!isa<memref::CastOp, kernel::ViewOp>(op))
+    if (!isa<memref::CastOp, memref::SubViewOp, kernel::ViewOp>(op))
       break;
     v = op->getOperand(0);
   }
   return v;
+}
+
+/// A launch says which of its kernel's pairs really share a buffer: a kernel that none of its
+/// launches runs in place needs no care.
+void narrowShare(kernel::LaunchOp launch) {
+  SmallVector<int64_t> share;
+  for (auto [o, out] : llvm::enumerate(launch.getOuts()))
+    for (auto [i, in] : llvm::enumerate(launch.getIns()))
+      if (launch.mayShare(o, i) && memrefRoot(in) == memrefRoot(out))
+        share.append({int64_t(o), int64_t(i)});
+  launch.setShare(share);
 }
 
 struct Bufferize : quern::impl::QuernBufferizeBase<Bufferize> {
@@ -409,6 +420,7 @@ struct Bufferize : quern::impl::QuernBufferizeBase<Bufferize> {
         copy.erase();
       }
     });
+    func.walk(narrowShare);
     SmallVector<Operation *> all;
     func.walk([&](Operation *op) { all.push_back(op); });
     for (Operation *op : llvm::reverse(all))

@@ -183,3 +183,18 @@ func.func @f(%x: tensor<?x2xf32>) -> tensor<f32> {
   %1 = quern.mean %0 : (tensor<?x2xf32>) -> tensor<f32>
   return %1 : tensor<f32>
 }
+
+//--- the larger of a column and a row, with a tie
+// grad: 0,1
+// in: f32[2x1] 2 5
+// in: f32[1x3] 1 3 5
+// out: f32[] 98
+// out: f32[2x1] 1 12
+// out: f32[1x3] 0 2 6
+func.func @f(%a: tensor<2x1xf32>, %b: tensor<1x3xf32>) -> tensor<f32> {
+  %w = arith.constant dense<[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]> : tensor<2x3xf32>
+  %0 = quern.maximum %a, %b : (tensor<2x1xf32>, tensor<1x3xf32>) -> tensor<2x3xf32>
+  %1 = quern.mul %0, %w : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+  %2 = quern.sum %1 : (tensor<2x3xf32>) -> tensor<f32>
+  return %2 : tensor<f32>
+}

@@ -85,7 +85,8 @@ def Kernel_LaunchOp : Kernel_Op<"launch", [
   let summary = "runs a kernel over its operands, into its outs";
   let description = [{
     Destination-passing: every out is explicit (`tensor.empty` while unbound). `share` repeats the
-    kernel's pairs that this launch may use, so that no symbol look-up is needed to ask.
+    kernel's pairs that this launch may use, so that no symbol look-up is needed to ask; after
+    bufferisation, those that are one buffer here.
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<AnyShaped>:$ins, Variadic<AnyShaped>:$outs,
                    DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$share);
