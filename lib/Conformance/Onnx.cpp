@@ -17,6 +17,7 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Regex.h"
+#include <set>
 
 using namespace llvm;
 
@@ -27,22 +28,24 @@ struct TestFolder {
   std::string path, id;
 };
 
-/// Folders with a model.onnx, at most `depth` levels down. The id is the path below
-/// the folder that was given.
-void findFolders(StringRef folder, StringRef id, unsigned depth, std::vector<TestFolder> &found) {
+/// Folders with a model.onnx, at any depth. The id is the path below the folder that was given.
+/// A folder in `seen` (a link leads to it) is left out.
+void findFolders(StringRef folder, StringRef id, std::set<sys::fs::UniqueID> &seen,
+                 std::vector<TestFolder> &found) {
+  sys::fs::UniqueID unique;
+  if (sys::fs::getUniqueID(folder, unique) || !seen.insert(unique).second)
+    return;
   SmallString<256> model(folder);
   sys::path::append(model, "model.onnx");
   if (sys::fs::exists(model)) {
     found.push_back({folder.str(), id.str()});
     return;
   }
-  if (depth == 0)
-    return;
   std::error_code ec;
   for (sys::fs::directory_iterator it(folder, ec), end; it != end && !ec; it.increment(ec))
     if (sys::fs::is_directory(it->path())) {
       StringRef name = sys::path::filename(it->path());
-      findFolders(it->path(), id.empty() ? name.str() : (id + "/" + name).str(), depth - 1, found);
+      findFolders(it->path(), id.empty() ? name.str() : (id + "/" + name).str(), seen, found);
     }
 }
 
@@ -117,7 +120,8 @@ Expected<bool> runOnnx(const RunOptions &options, const std::vector<std::string>
   for (const std::string &folder : folders) {
     size_t before = tests.size();
     StringRef name = sys::path::filename(StringRef(folder).rtrim('/'));
-    findFolders(folder, "", 4, tests);
+    std::set<sys::fs::UniqueID> seen;
+    findFolders(folder, "", seen, tests);
     if (tests.size() == before)
       return invalidInput(folder + ": no folder with a model.onnx");
     for (TestFolder &test : MutableArrayRef(tests).drop_front(before))
