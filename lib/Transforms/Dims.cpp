@@ -16,12 +16,16 @@ using namespace mlir;
 
 namespace quern {
 
-Dim getBufferBytes(MLIRContext *ctx, ArrayRef<Dim> sizes, Type element, int64_t alignment) {
-  Dim bytes = Dim::constant(ctx, (element.getIntOrFloatBitWidth() + 7) / 8);
+Dim getTensorBytes(ArrayRef<Dim> sizes, Type element) {
+  Dim bytes = Dim::constant(element.getContext(), (element.getIntOrFloatBitWidth() + 7) / 8);
   for (Dim size : sizes)
     bytes = bytes * size;
-  Dim unit = Dim::constant(ctx, alignment);
-  return Dim::ceilDiv(bytes, unit) * unit;
+  return bytes;
+}
+
+Dim getBufferBytes(ArrayRef<Dim> sizes, Type element) {
+  Dim unit = Dim::constant(element.getContext(), bufferAlignment);
+  return Dim::ceilDiv(getTensorBytes(sizes, element), unit) * unit;
 }
 
 /// What is wrong with a type; "" if nothing is.
@@ -104,7 +108,7 @@ FailureOr<Facts> getSignatureFacts(func::FuncOp func) {
 /// Whether a tensor of these sizes takes at most QUERN_MAX_BYTES.
 static Condition fits(ArrayRef<Dim> dims, Type element) {
   MLIRContext *ctx = element.getContext();
-  Dim bytes = getBufferBytes(ctx, dims, element, /*alignment=*/1);
+  Dim bytes = getTensorBytes(dims, element);
   // A coefficient that 64 bits do not hold makes the product unknown.
   if (bytes.isUnknown() && llvm::none_of(dims, [](Dim d) { return d.isUnknown(); }))
     bytes = Dim::constant(ctx, INT64_MAX);

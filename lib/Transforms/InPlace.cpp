@@ -265,7 +265,7 @@ void InPlace::count(Value result, bool isNew) {
     functional = separate = Dim();
     return;
   }
-  Dim bytes = getBufferBytes(func.getContext(), dims, type.getElementType());
+  Dim bytes = getBufferBytes(dims, type.getElementType());
   functional = functional + bytes;
   if (isNew)
     separate = separate + bytes;

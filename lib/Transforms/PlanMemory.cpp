@@ -160,7 +160,7 @@ struct PlanMemory : quern::impl::QuernPlanMemoryBase<PlanMemory> {
         return {};
       }
     }
-    return getBufferBytes(&getContext(), dims, type.getElementType(), alignment);
+    return getBufferBytes(dims, type.getElementType());
   }
 
   void runOnOperation() override {
@@ -250,7 +250,8 @@ struct PlanMemory : quern::impl::QuernPlanMemoryBase<PlanMemory> {
     SmallVector<Value> sizes;
     if (!isStatic)
       sizes.push_back(value(total));
-    Value arena = memref::AllocOp::create(b, loc, arenaType, sizes, b.getI64IntegerAttr(alignment));
+    Value arena =
+        memref::AllocOp::create(b, loc, arenaType, sizes, b.getI64IntegerAttr(bufferAlignment));
     for (auto [start, entry] : llvm::zip(starts, parts))
       for (Buffer *buffer : entry.second.buffers) {
         b.setInsertionPoint(buffer->alloc);

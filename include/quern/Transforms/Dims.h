@@ -22,9 +22,13 @@ namespace quern {
 /// The attribute of a function that gives ranges of symbols.
 inline constexpr llvm::StringLiteral dimRangesAttrName = "quern.dims";
 
-/// The bytes that a buffer of these sizes takes, rounded up to the alignment.
-Dim getBufferBytes(mlir::MLIRContext *ctx, llvm::ArrayRef<Dim> sizes, mlir::Type element,
-                   int64_t alignment = 64);
+/// Buffers start at multiples of these bytes, a cache line; the runtime aligns the arena so.
+inline constexpr int64_t bufferAlignment = 64;
+
+/// The bytes of a tensor of these sizes.
+Dim getTensorBytes(llvm::ArrayRef<Dim> sizes, mlir::Type element);
+/// The bytes that a buffer of these sizes takes: rounded up to the alignment.
+Dim getBufferBytes(llvm::ArrayRef<Dim> sizes, mlir::Type element);
 
 /// Fails, with an error, where an attribute of FunctionAttrs.h stands where it means nothing or has
 /// a value of another kind, and where an argument or a result is no tensor that a function can

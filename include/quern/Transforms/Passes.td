@@ -171,9 +171,6 @@ def QuernPlanMemory : Pass<"quern-plan-memory", "::mlir::func::FuncOp"> {
     function's symbols. Several planners run, the smallest plan is kept. The function's
     attributes say `quern.arena_bytes`, and `quern.unplanned_bytes` for a buffer each.
   }];
-  let options = [
-    Option<"alignment", "alignment", "int64_t", "64", "of every buffer, in bytes">,
-  ];
   let dependentDialects = ["::quern::QuernDialect", "::quern::kernel::KernelDialect",
                            "::mlir::memref::MemRefDialect", "::mlir::arith::ArithDialect"];
 }
