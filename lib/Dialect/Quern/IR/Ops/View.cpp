@@ -133,7 +133,10 @@ static void expand(const ExpandArgs &a, MetaContext &m) {
     Dim own = a.self.dim(i - lead);
     if (dims[i].isConstant(-1))
       dims[i] = own;
-    else if (!m.check(
+    else if (!m.check(1, Condition::le(m.constant(0), dims[i]),
+                      "expected size {0} to be at least 0, or -1 to keep that of self, got {1}",
+                      {i, dims[i]}) ||
+             !m.check(
                  2,
                  Condition::anyOf({Condition::eq(own, dims[i]), Condition::eq(own, m.constant(1))}),
                  "expected self dim {0} to be 1 or size {1}, got {2} and {3}",

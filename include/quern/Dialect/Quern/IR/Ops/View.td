@@ -80,7 +80,7 @@ def Quern_ExpandOp : IndexMapOp<"expand"> {
   let args = (ins AnyRankedTensor:$self, Quern_DimsAttr:$size);
   let summary = "broadcast to a shape";
   let description = "Dims are aligned from the last. A size of -1 keeps that of self.";
-  let constraints = ["size has at least as many dims as self, and -1 stands only for dims of self",
+  let constraints = ["size has at least as many dims as self, each at least 0; -1 stands only for dims of self",
                      "each dim of self is 1 or equal to its size"];
   let meta = "expand";
   let derivatives = [Wrt<"self", "grad">]; // summed over the new dims, as everywhere
@@ -92,6 +92,7 @@ def Quern_ExpandOp : IndexMapOp<"expand"> {
   let badSamples = [
     BadSample<"expand(f32[2,3], size=[3])", "expand_c1: expected size to have at least 2 dims, got 1">,
     BadSample<"expand(f32[3], size=[-1,3])", "expand_c1: expected size 0, which self does not have, to be at least 0, got -1">,
+    BadSample<"expand(f32[1,3], size=[-2,3])", "expand_c1: expected size 0 to be at least 0, or -1 to keep that of self, got -2">,
     BadSample<"expand(f32[3], size=[2,4])", "expand_c2: expected self dim 0 to be 1 or size 1, got 3 and 4">];
 }
 
