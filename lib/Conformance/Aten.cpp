@@ -118,19 +118,15 @@ void AtenRun::runBatch(llvm::ArrayRef<unsigned> batch, Report report) {
 }
 
 llvm::Expected<bool> AtenRun::run() {
-  Waivers waivers;
-  if (!options.waiversFile.empty()) {
-    llvm::Expected<Waivers> read = Waivers::read(options.waiversFile);
-    if (!read)
-      return read.takeError();
-    waivers = std::move(*read);
-  }
+  llvm::Expected<Waivers> waivers = Waivers::read(options.waiversFile);
+  if (!waivers)
+    return waivers.takeError();
   std::vector<ReportedTest> reported;
   std::vector<std::vector<unsigned>> batches;
   for (auto [number, entry] : llvm::enumerate(tests)) {
     const OpCase &test = cases[entry.index];
     reported.push_back({test.id, test.overload, name(entry.mode).str(), {}});
-    if (std::optional<StringRef> reason = waivers.find(name(entry.mode), test.id)) {
+    if (std::optional<StringRef> reason = waivers->find(name(entry.mode), test.id)) {
       reported.back().result = {Status::Waived, 0, reason->str()};
       continue;
     }
@@ -150,12 +146,7 @@ llvm::Expected<bool> AtenRun::run() {
       [&](llvm::ArrayRef<unsigned> batch, Report report) { runBatch(batch, report); },
       [&](unsigned test, TestResult result) { reported[test].result = std::move(result); });
 
-  printMisses(llvm::outs(), reported);
-  printTable(llvm::outs(), reported, modes);
-  if (!options.jsonFile.empty())
-    if (llvm::Error error = writeJson(options.jsonFile, reported))
-      return std::move(error);
-  return allPassed(reported);
+  return finishReport(reported, modes, options.jsonFile);
 }
 
 llvm::Expected<bool> runAten(const AtenOptions &options, const std::vector<std::string> &files) {

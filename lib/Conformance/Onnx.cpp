@@ -109,13 +109,9 @@ Expected<bool> runOnnx(const RunOptions &options, const std::vector<std::string>
   std::string wrong;
   if (!filter.isValid(wrong))
     return invalidInput("--filter: " + wrong);
-  Waivers waivers;
-  if (!options.waiversFile.empty()) {
-    Expected<Waivers> read = Waivers::read(options.waiversFile);
-    if (!read)
-      return read.takeError();
-    waivers = std::move(*read);
-  }
+  Expected<Waivers> waivers = Waivers::read(options.waiversFile);
+  if (!waivers)
+    return waivers.takeError();
   std::vector<TestFolder> tests;
   for (const std::string &folder : folders) {
     size_t before = tests.size();
@@ -136,7 +132,7 @@ Expected<bool> runOnnx(const RunOptions &options, const std::vector<std::string>
   std::vector<std::vector<unsigned>> batches;
   for (auto [number, test] : enumerate(tests)) {
     reported.push_back({test.id, opOf(test.path), mode, {}});
-    if (std::optional<StringRef> reason = waivers.find(mode, test.id)) {
+    if (std::optional<StringRef> reason = waivers->find(mode, test.id)) {
       reported.back().result = {Status::Waived, 0, reason->str()};
       continue;
     }
@@ -158,12 +154,7 @@ Expected<bool> runOnnx(const RunOptions &options, const std::vector<std::string>
 
   llvm::stable_sort(reported,
                     [](const ReportedTest &a, const ReportedTest &b) { return a.op < b.op; });
-  printMisses(outs(), reported);
-  printTable(outs(), reported, {mode});
-  if (!options.jsonFile.empty())
-    if (Error error = writeJson(options.jsonFile, reported))
-      return std::move(error);
-  return allPassed(reported);
+  return finishReport(reported, {mode}, options.jsonFile);
 }
 
 } // namespace quern::conformance

@@ -30,7 +30,7 @@ std::string Score::str() const {
   return formatv("{0}/{1}/{2}", passed, attempted, all);
 }
 
-void printTable(raw_ostream &os, ArrayRef<ReportedTest> tests, ArrayRef<std::string> modes) {
+static void printTable(raw_ostream &os, ArrayRef<ReportedTest> tests, ArrayRef<std::string> modes) {
   MapVector<StringRef, StringMap<Score>> rows;
   StringMap<Score> total;
   size_t width = 5;
@@ -56,14 +56,14 @@ void printTable(raw_ostream &os, ArrayRef<ReportedTest> tests, ArrayRef<std::str
   os << "(passed / attempted / all)\n";
 }
 
-void printMisses(raw_ostream &os, ArrayRef<ReportedTest> tests) {
+static void printMisses(raw_ostream &os, ArrayRef<ReportedTest> tests) {
   for (const ReportedTest &test : tests)
     if (test.result.status != Status::Passed)
       os << name(test.result.status) << ' ' << test.mode << ' ' << test.id << ": "
          << test.result.message << '\n';
 }
 
-Error writeJson(StringRef path, ArrayRef<ReportedTest> tests) {
+static Error writeJson(StringRef path, ArrayRef<ReportedTest> tests) {
   Score total;
   for (const ReportedTest &test : tests)
     total.add(test.result.status);
@@ -92,13 +92,21 @@ Error writeJson(StringRef path, ArrayRef<ReportedTest> tests) {
   });
 }
 
-bool allPassed(ArrayRef<ReportedTest> tests) {
+Expected<bool> finishReport(ArrayRef<ReportedTest> tests, ArrayRef<std::string> modes,
+                            StringRef jsonFile) {
+  printMisses(outs(), tests);
+  printTable(outs(), tests, modes);
+  if (!jsonFile.empty())
+    if (Error error = writeJson(jsonFile, tests))
+      return std::move(error);
   return all_of(tests, [](const ReportedTest &test) {
     return test.result.status == Status::Passed || test.result.status == Status::Waived;
   });
 }
 
 Expected<Waivers> Waivers::read(StringRef path) {
+  if (path.empty())
+    return Waivers();
   ErrorOr<std::unique_ptr<MemoryBuffer>> buffer = MemoryBuffer::getFile(path);
   if (!buffer)
     return invalidInput(path + ": " + buffer.getError().message());

@@ -27,19 +27,17 @@ struct Score {
   std::string str() const;
 };
 
-/// A row for each op, a column for each of `modes`, then totals.
-void printTable(llvm::raw_ostream &os, llvm::ArrayRef<ReportedTest> tests,
-                llvm::ArrayRef<std::string> modes);
-/// A line for each test that did not pass.
-void printMisses(llvm::raw_ostream &os, llvm::ArrayRef<ReportedTest> tests);
-/// {"total", "attempted", "passed", "tests": […]}; max_error is null where infinite.
-llvm::Error writeJson(llvm::StringRef path, llvm::ArrayRef<ReportedTest> tests);
-/// Whether every test passed or is waived.
-bool allPassed(llvm::ArrayRef<ReportedTest> tests);
+/// Prints a line for each test that did not pass, then a table with a row for each op, a column for
+/// each of `modes`, and totals; writes {"total", "attempted", "passed", "tests": […]} where
+/// `jsonFile` names a file (max_error is null where infinite). Whether every test passed or is
+/// waived.
+llvm::Expected<bool> finishReport(llvm::ArrayRef<ReportedTest> tests,
+                                  llvm::ArrayRef<std::string> modes, llvm::StringRef jsonFile);
 
 /// Known misses: lines of `<mode> <id> <reason>`, `#` starts a comment.
 class Waivers {
 public:
+  /// `path` empty: none.
   static llvm::Expected<Waivers> read(llvm::StringRef path);
   /// The reason, or nothing.
   std::optional<llvm::StringRef> find(llvm::StringRef mode, llvm::StringRef id) const;

@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "KernelAnalysis.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "quern/Dialect/Kernel/IR/Kernel.h"
@@ -75,17 +76,6 @@ private:
 
   Dim functional, separate; ///< bytes, see FunctionAttrs.h; null where a size has no name
 };
-
-/// What the result is another view of; null for any other op.
-Value viewSource(Operation *op) {
-  if (isa<kernel::ViewOp, kernel::RefineOp, kernel::BindDimsOp>(op))
-    return op->getOperand(0);
-  if (auto structured = dyn_cast<StructuredOp>(op))
-    if (structured.getOpRecord().fusion == FusionClass::Reshape &&
-        structured.getDestinations().empty())
-      return op->getOperand(0);
-  return {};
-}
 
 bool hasKnownSizes(Type type) {
   return llvm::none_of(getDims(cast<RankedTensorType>(type)), [](Dim d) { return d.isUnknown(); });

@@ -16,6 +16,16 @@ using namespace mlir;
 
 namespace quern {
 
+Value viewSource(Operation *op) {
+  if (isa<kernel::ViewOp, kernel::RefineOp, kernel::BindDimsOp>(op))
+    return op->getOperand(0);
+  if (auto structured = dyn_cast<StructuredOp>(op))
+    if (structured.getOpRecord().fusion == FusionClass::Reshape &&
+        structured.getDestinations().empty())
+      return op->getOperand(0);
+  return {};
+}
+
 SmallVector<Dim> LoopSpace::kept(bool withOnes) const {
   SmallVector<Dim> dims;
   for (auto [i, d] : llvm::enumerate(full))

@@ -38,6 +38,9 @@ struct RowFacts {
   llvm::SmallBitVector identity;
 };
 
+/// What the op's result is another view of; null for an op that makes no view.
+mlir::Value viewSource(mlir::Operation *op);
+
 /// An op lowered by itself: its operands are the block's arguments.
 struct LoweredAlone {
   mlir::OwningOpRef<mlir::ModuleOp> module;

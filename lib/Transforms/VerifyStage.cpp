@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "KernelAnalysis.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -94,15 +95,6 @@ private:
         return record.mayOverwrite;
     }
     return false;
-  }
-  static Value source(Operation *op) {
-    if (isa<kernel::ViewOp, kernel::RefineOp, kernel::BindDimsOp>(op))
-      return op->getOperand(0);
-    if (auto structured = dyn_cast<StructuredOp>(op))
-      if (structured.getOpRecord().fusion == FusionClass::Reshape &&
-          structured.getDestinations().empty())
-        return op->getOperand(0);
-    return {};
   }
   static bool writes(Operation *op) { return isa<StructuredOp, kernel::LaunchOp>(op); }
 
@@ -198,7 +190,7 @@ LogicalResult InPlaceVerifier::run() {
       return op.emitError("unsupported: quern-verify-stage of an op with a region");
     if (failed(checkReads(&op, ++at)))
       return failure();
-    if (Value from = source(&op)) {
+    if (Value from = viewSource(&op)) {
       if (versionOf.count(from))
         versionOf[op.getResult(0)] = versionOf.lookup(from);
       continue;
@@ -217,7 +209,7 @@ LogicalResult InPlaceVerifier::run() {
   at = 0;
   for (Operation &op : block) {
     ++at;
-    if (writes(&op) && !source(&op) && failed(checkComplete(&op, at)))
+    if (writes(&op) && !viewSource(&op) && failed(checkComplete(&op, at)))
       return failure();
   }
   return success();

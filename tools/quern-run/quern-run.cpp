@@ -149,9 +149,9 @@ static void printPlan(raw_ostream &os, const Loaded &loaded, const quern_functio
   if (!loaded.compiled) // an artefact does not carry the rest
     return;
   const MemoryPlan &plan = loaded.compiled->memoryPlan(fn.name);
-  for (auto [what, bytes] : {std::pair("each value in a buffer of its own", plan.functional),
-                             {"after in-place", plan.unplanned},
-                             {"planned", plan.arena}})
+  for (const auto &[what, bytes] : {std::pair("each value in a buffer of its own", plan.functional),
+                                    {"after in-place", plan.unplanned},
+                                    {"planned", plan.arena}})
     if (!bytes.empty())
       os << what << ": " << bytes << " bytes\n";
 }

@@ -241,6 +241,20 @@ SmallVector<int64_t> NodeImport::wrapAxes(ArrayRef<int64_t> axes, int64_t rank) 
   return wrapped;
 }
 
+SmallVector<Dim> NodeImport::matrixAtAxis(Value x) {
+  if (failed())
+    return {};
+  SmallVector<Dim> dims = dimsOf(x);
+  // axis = rank is allowed: one column.
+  int64_t axis = intAttr("axis", 1), rank = dims.size();
+  if (axis != rank)
+    axis = wrapAxis(axis, rank);
+  if (failed())
+    return {};
+  return {Dim::product(getContext(), ArrayRef(dims).take_front(axis)),
+          Dim::product(getContext(), ArrayRef(dims).drop_front(axis))};
+}
+
 //===----------------------------------------------------------------------===//
 // Ops
 //===----------------------------------------------------------------------===//

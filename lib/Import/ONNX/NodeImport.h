@@ -124,6 +124,10 @@ public:
   llvm::StringRef stringAttr(llvm::StringRef name, llvm::StringRef otherwise) const;
   llvm::ArrayRef<int64_t> intsAttr(llvm::StringRef name) const;
 
+  /// The dims of `x` as a matrix, {rows, columns}: the columns are the dims from attribute `axis`
+  /// (1) on. Empty after an error.
+  llvm::SmallVector<Dim> matrixAtAxis(mlir::Value x);
+
   // What is built. Null operands give null results.
   mlir::Value op(llvm::StringRef mnemonic, llvm::ArrayRef<OperandGroup> operands,
                  llvm::ArrayRef<mlir::NamedAttribute> attrs = {});

@@ -102,17 +102,9 @@ static void flattenedRows(NodeImport &n, StringRef mnemonic) {
   Value x = n.input(0);
   if (n.failed())
     return;
-  SmallVector<Dim> dims = NodeImport::dimsOf(x);
-  // axis = rank is allowed: rows of one element.
-  int64_t axis = n.intAttr("axis", 1), rank = dims.size();
-  if (axis != rank)
-    axis = n.wrapAxis(axis, rank);
-  if (n.failed())
-    return;
-  Dim rows = Dim::product(n.getContext(), ArrayRef(dims).take_front(axis));
-  Dim columns = Dim::product(n.getContext(), ArrayRef(dims).drop_front(axis));
-  Value flat = n.reshape(x, {rows, columns});
-  n.setOutput(0, n.reshape(n.op(mnemonic, {flat}, {n.attr("dim", int64_t(1))}), dims));
+  Value flat = n.reshape(x, n.matrixAtAxis(x));
+  Value result = n.op(mnemonic, {flat}, {n.attr("dim", int64_t(1))});
+  n.setOutput(0, n.reshape(result, NodeImport::dimsOf(x)));
 }
 static void alongAxis(NodeImport &n, StringRef mnemonic) {
   Value x = n.input(0);

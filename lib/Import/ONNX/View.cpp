@@ -107,14 +107,7 @@ static void importFlatten(NodeImport &n) {
   Value x = n.input(0);
   if (n.failed())
     return;
-  SmallVector<Dim> dims = NodeImport::dimsOf(x);
-  int64_t axis = n.intAttr("axis", 1), rank = dims.size();
-  if (axis != rank)
-    axis = n.wrapAxis(axis, rank);
-  if (n.failed())
-    return;
-  n.setOutput(0, n.reshape(x, {Dim::product(n.getContext(), ArrayRef(dims).take_front(axis)),
-                               Dim::product(n.getContext(), ArrayRef(dims).drop_front(axis))}));
+  n.setOutput(0, n.reshape(x, n.matrixAtAxis(x)));
 }
 
 /// Axes of Squeeze and Unsqueeze: an attribute, from opset 13 on input 1.

@@ -88,7 +88,7 @@ void Nest::plan() {
       vectorDim = d;
   if (vectors && vectorDim >= 0) {
     width = e.machine.lanes() * groupSize();
-    unroll = rows ? numPartials / width : numPass ? 2 : 1;
+    unroll = rows ? numParts / width : numPass ? 2 : 1;
   }
   for (unsigned d = 0; d < numDims; ++d) {
     if (space.dims[d].pass)

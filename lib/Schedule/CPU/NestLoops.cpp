@@ -278,7 +278,7 @@ SmallVector<Buffer> Nest::beginPartials(ArrayRef<linalg::GenericOp> reductions, 
   for (unsigned d : passDims)
     sizes.push_back(space.dims[d].size);
   Dim all = Dim::product(e.ctx, sizes);
-  int64_t count = numPartials;
+  int64_t count = numParts;
   if (all.isConstant())
     count = std::min<int64_t>(count, llvm::PowerOf2Ceil(std::max<int64_t>(all.getConstant(), 1)));
   SmallVector<Buffer> partials;
@@ -286,7 +286,7 @@ SmallVector<Buffer> Nest::beginPartials(ArrayRef<linalg::GenericOp> reductions, 
     for (linalg::GenericOp op : reductions)
       for (unsigned i = 0; i < op.getNumResults(); ++i) {
         Buffer &memory = partials.emplace_back();
-        if (sumOrder(op) != SumOrder::Partials)
+        if (sumOrder(op) != SumOrder::Parts)
           continue;
         memory.element = getElementTypeOrSelf(op.getResult(i).getType());
         memory.shape = {Dim::constant(e.ctx, count)};

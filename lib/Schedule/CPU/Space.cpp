@@ -161,49 +161,11 @@ std::optional<Access> cpu::linearAccess(kernel::FuncOp kernel, Value tensor, Aff
   return access;
 }
 
-Operation *cpu::combinerOf(linalg::GenericOp op, unsigned i) {
-  Value running = op.getRegionOutputArgs()[i];
-  if (!running.hasOneUse())
-    return nullptr;
-  Operation *user = *running.user_begin();
-  if (user->getBlock() != op.getBody() || user->getNumOperands() != 2 ||
-      user->getNumResults() != 1 || user->getResult(0).getType() != running.getType() ||
-      !user->getResult(0).hasOneUse() ||
-      op.getBody()->getTerminator()->getOperand(i) != user->getResult(0))
-    return nullptr;
-  return user;
-}
-
 SumOrder cpu::sumOrder(linalg::GenericOp op) {
-  bool exact = true;
-  for (unsigned i = 0; i < op.getNumResults(); ++i) {
-    Operation *combiner = combinerOf(op, i);
-    if (!neutralElement(combiner))
-      return SumOrder::Sequence;
-    exact &= !isa<arith::AddFOp, arith::MulFOp>(combiner);
-    Value term = combiner->getOperand(combiner->getOperand(0) == op.getRegionOutputArgs()[i]);
-    if (auto product = term.getDefiningOp<arith::MulFOp>())
-      if (product.getLhs() != product.getRhs())
-        return SumOrder::Any;
-  }
-  if (exact)
-    return SumOrder::Any;
-  for (unsigned l = op.getNumLoops(); l-- > 0;)
-    if (!loopSize(op, l).isConstant(1))
-      return op.getIteratorTypesArray()[l] == utils::IteratorType::reduction ? SumOrder::Partials
-                                                                             : SumOrder::Sequence;
-  return SumOrder::Sequence;
-}
-
-TypedAttr cpu::neutralElement(Operation *combiner) {
-  if (!combiner)
-    return {};
-  Type type = combiner->getResult(0).getType();
-  // Upstream says NaN; an infinity is as good, and keeps max one instruction.
-  if (isa<arith::MaxNumFOp, arith::MinNumFOp>(combiner))
-    return FloatAttr::get(type, APFloat::getInf(cast<FloatType>(type).getFloatSemantics(),
-                                                isa<arith::MaxNumFOp>(combiner)));
-  return arith::getNeutralElement(combiner).value_or(TypedAttr());
+  SmallVector<Dim> sizes;
+  for (unsigned l = 0; l < op.getNumLoops(); ++l)
+    sizes.push_back(loopSize(op, l));
+  return quern::sumOrder(op, sizes);
 }
 
 //===----------------------------------------------------------------------===//

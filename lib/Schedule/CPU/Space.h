@@ -16,6 +16,7 @@
 #define QUERN_LIB_SCHEDULE_CPU_SPACE_H
 
 #include "Emitter.h"
+#include "quern/Schedule/SumOrder.h"
 #include "llvm/ADT/SetVector.h"
 
 namespace quern::cpu {
@@ -46,20 +47,8 @@ mlir::Value lookThrough(mlir::Value v, mlir::AffineMap &access);
 /// The access of `map` (from a space of `numDims` dims) to a tensor; none when it is
 /// not linear.
 std::optional<Access> linearAccess(kernel::FuncOp kernel, mlir::Value tensor, mlir::AffineMap map);
-/// The op that joins two running values of result `i` of a reduction, when the region
-/// only applies it: `acc' = op(acc, f(inputs))`.
-mlir::Operation *combinerOf(mlir::linalg::GenericOp op, unsigned i);
-/// In what order a reduction goes, which decides the bits of its result (docs/numerics.md).
-/// It follows from the op by itself: what it is fused with changes nothing.
-enum class SumOrder {
-  Partials, ///< `numPartials` running values, of the elements equal mod that, joined pairwise
-  Sequence, ///< one running value
-  Any,      ///< all orders give the same, or (sums of products) several are allowed
-};
-constexpr unsigned numPartials = 64;
+/// In what order a reduction goes.
 SumOrder sumOrder(mlir::linalg::GenericOp op);
-/// What the combiner leaves unchanged; null when there is none.
-mlir::TypedAttr neutralElement(mlir::Operation *combiner);
 
 class Space {
 public:

@@ -1,4 +1,4 @@
-//===- Reductions.h - In what order a reduction goes ------------*- C++ -*-===//
+//===- Reductions.h - How partial results are joined ------------*- C++ -*-===//
 //
 // Part of Quern, under the Apache License v2.0. See LICENSE.
 //
@@ -8,7 +8,7 @@
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
-#include "quern/Shape/Dim.h"
+#include "quern/Schedule/SumOrder.h"
 
 namespace quern::cuda {
 
@@ -24,17 +24,6 @@ struct Combiner {
 
 /// How partial results of an accumulator are joined: the one op that takes it.
 std::optional<Combiner> matchCombiner(mlir::linalg::LinalgOp op, unsigned init);
-
-/// In what order a reduction goes, which decides the bits of its result: docs/numerics.md. It
-/// follows from the op by itself.
-enum class SumOrder {
-  Parts,    ///< `numParts` running values, of the elements equal mod that, joined pairwise
-  Sequence, ///< one running value
-  Any,      ///< the same in any order, or a sum of products
-};
-inline constexpr int64_t numParts = 64;
-/// `loops`: the sizes of its loops.
-SumOrder sumOrder(mlir::linalg::LinalgOp op, llvm::ArrayRef<Dim> loops);
 
 } // namespace quern::cuda
 
