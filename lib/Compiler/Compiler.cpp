@@ -20,9 +20,9 @@
 #include "quern/Pipelines/Pipelines.h"
 #include "quern/Pipelines/Registry.h"
 #include "quern/Support/Error.h"
+#include "quern/Support/Output.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/SourceMgr.h"
 
@@ -107,6 +107,11 @@ public:
 
   /// Reads the options.
   llvm::Error configure() {
+    if (options.level > 1)
+      return invalidInput("expected -O0 or -O1, got -O" + llvm::Twine(options.level));
+    if (llvm::none_of(module.getOps<func::FuncOp>(),
+                      [](func::FuncOp func) { return func.isPublic(); }))
+      return invalidInput("expected a model with a public function, found none");
     settings.device = options.device != DeviceKind::CPU;
     std::string text;
     FailureOr<CpuTarget> target =
@@ -132,6 +137,8 @@ public:
     pipeline.fuse = options.level > 0;
     pipeline.inplace = options.inplace;
     buildHostPipeline(pm, pipeline);
+    if (llvm::Error error = checkDump(pm))
+      return error;
     if (!options.dumpAfter.empty())
       pm.enableIRPrinting([](Pass *, Operation *) { return false; },
                           [&](Pass *pass, Operation *) {
@@ -231,6 +238,31 @@ public:
   std::vector<DeviceImage> images;
 
 private:
+  /// Whether the pass to dump after is one of the pipeline's.
+  llvm::Error checkDump(PassManager &pm) {
+    if (options.dumpAfter.empty() || options.dumpAfter == "all")
+      return llvm::Error::success();
+    // `any(a,func.func(b),c{option=x})`: each word in front of `,`, `{` or `)` is a pass.
+    std::string text, names;
+    llvm::raw_string_ostream os(text);
+    pm.printAsTextualPipeline(os);
+    for (StringRef rest = text; !rest.empty();) {
+      size_t end = rest.find_first_of("(),{");
+      StringRef word = rest.take_front(end);
+      char next = end < rest.size() ? rest[end] : ')';
+      rest = rest.drop_front(std::min(rest.size(), end)).drop_front(1);
+      if (next == '{')
+        rest = rest.split('}').second;
+      if (word.empty() || next == '(')
+        continue;
+      if (word == options.dumpAfter)
+        return llvm::Error::success();
+      names += ", " + word.str();
+    }
+    return invalidInput("no pass '" + options.dumpAfter + "' to dump after (there are all" + names +
+                        ")");
+  }
+
   /// A module may come with its memory planned: what `Stage::Planned` prints.
   bool isPlanned() {
     bool tensors = false;
@@ -338,16 +370,6 @@ llvm::Expected<std::unique_ptr<CompiledModel>> compileModel(ModuleOp module,
 // Artefacts
 //===----------------------------------------------------------------------===//
 
-static llvm::Error writeFile(StringRef path, StringRef text) {
-  llvm::Error error = llvm::writeToOutput(path, [&](llvm::raw_ostream &os) {
-    os << text;
-    return llvm::Error::success();
-  });
-  if (error)
-    return runtimeError(path + ": cannot be written: " + llvm::toString(std::move(error)));
-  return error;
-}
-
 llvm::Error compileArtefact(ModuleOp module, const CompileOptions &options, StringRef outputPath,
                             StringRef headerPath) {
   // Copies: linking resets LLVM's command-line options, which the paths may be.
@@ -356,6 +378,10 @@ llvm::Error compileArtefact(ModuleOp module, const CompileOptions &options, Stri
   StringRef ending = llvm::sys::path::extension(output);
   if (ending != ".o" && ending != ".so")
     return invalidInput(output + ": expected a name that ends in .o or .so");
+  // Before the work, so that nothing is written when one of the two cannot be.
+  for (StringRef path : {output, header})
+    if (llvm::Error error = path.empty() ? llvm::Error::success() : checkOutputPath(path))
+      return error;
   Compilation c(module, options);
   if (llvm::Error error = c.configure())
     return error;
@@ -393,7 +419,7 @@ llvm::Error compileArtefact(ModuleOp module, const CompileOptions &options, Stri
     return error;
   if (header.empty())
     return llvm::Error::success();
-  llvm::Error error = writeFile(header, headerCode);
+  llvm::Error error = writeOutput(header, [&](llvm::raw_ostream &os) { os << headerCode; });
   if (error)
     llvm::sys::fs::remove(output); // all or nothing
   return error;

@@ -6,6 +6,7 @@
 
 #include "Report.h"
 #include "quern/Support/Error.h"
+#include "quern/Support/Output.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -67,7 +68,7 @@ static Error writeJson(StringRef path, ArrayRef<ReportedTest> tests) {
   Score total;
   for (const ReportedTest &test : tests)
     total.add(test.result.status);
-  return writeToOutput(path, [&](raw_ostream &os) -> Error {
+  return writeOutput(path, [&](raw_ostream &os) {
     json::OStream json(os, 1);
     json.object([&] {
       json.attribute("total", total.all);
@@ -88,7 +89,6 @@ static Error writeJson(StringRef path, ArrayRef<ReportedTest> tests) {
       });
     });
     os << '\n';
-    return Error::success();
   });
 }
 

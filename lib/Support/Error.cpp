@@ -58,14 +58,20 @@ quern_status takeError(Error error, std::string &message) {
 }
 
 std::pair<quern_status, std::string> splitStatus(StringRef text) {
-  StringRef line = text.split('\n').first;
   for (quern_status status : {QUERN_UNSUPPORTED, QUERN_INVALID, QUERN_INTERNAL})
-    if (size_t at = line.find(prefixOf(status)); at != StringRef::npos)
-      return {status, (text.take_front(at) + text.drop_front(at + prefixOf(status).size())).str()};
+    if (text.consume_front(prefixOf(status)))
+      return {status, text.str()};
   return {QUERN_INVALID, text.str()};
 }
 
 int reportError(Error error) {
+  // LLVM ends the process at exit when this is left to it.
+  outs().flush();
+  if (std::error_code failed = outs().error()) {
+    outs().clear_error();
+    error = joinErrors(std::move(error),
+                       runtimeError("standard output cannot be written: " + failed.message()));
+  }
   std::string message;
   quern_status status = takeError(std::move(error), message);
   if (status != QUERN_OK)

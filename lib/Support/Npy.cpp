@@ -6,6 +6,7 @@
 
 #include "quern/Support/Npy.h"
 #include "quern/Support/Error.h"
+#include "quern/Support/Output.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Endian.h"
@@ -178,12 +179,11 @@ Error writeNpy(StringRef path, const HostTensor &tensor) {
   size_t total = alignTo(magicSize + 4 + header.size() + 1, 64);
   header.append(total - (magicSize + 4) - header.size() - 1, ' ');
   header += '\n';
-  return writeToOutput(path, [&](raw_ostream &out) -> Error {
+  return writeOutput(path, [&](raw_ostream &out) {
     out.write(magic, magicSize);
     out << char(1) << char(0) << char(header.size() & 0xff) << char(header.size() >> 8);
     out << header;
     out.write(tensor.as<char>(), tensor.numBytes());
-    return Error::success();
   });
 }
 

@@ -6,6 +6,7 @@
 
 #include "quern/Support/Safetensors.h"
 #include "quern/Support/Error.h"
+#include "quern/Support/Output.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Endian.h"
 #include "llvm/Support/FileSystem.h"
@@ -159,14 +160,13 @@ Error writeSafetensors(StringRef path, ArrayRef<std::pair<std::string, HostTenso
   std::string text;
   raw_string_ostream(text) << json::Value(std::move(header));
   text.append(alignTo(text.size(), 64) + 56 - text.size(), ' '); // data at a multiple of 64
-  return writeToOutput(path, [&](raw_ostream &out) -> Error {
+  return writeOutput(path, [&](raw_ostream &out) {
     char length[8];
     support::endian::write64le(length, text.size());
     out.write(length, 8);
     out << text;
     for (const auto *entry : order)
       out.write(entry->second.as<char>(), entry->second.numBytes());
-    return Error::success();
   });
 }
 

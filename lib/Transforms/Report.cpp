@@ -30,8 +30,11 @@ std::string sourceText(Location loc) {
   std::string text;
   loc->walk([&](Location part) {
     llvm::raw_string_ostream os(text);
-    if (auto file = dyn_cast<FileLineColLoc>(part))
-      os << file.getFilename().getValue() << ":" << file.getLine() << ":" << file.getColumn();
+    auto file = dyn_cast<FileLineColLoc>(part);
+    if (file)
+      os << file.getFilename().getValue();
+    if (file && file.getLine()) // the module itself stands at no line
+      os << ":" << file.getLine() << ":" << file.getColumn();
     else if (auto name = dyn_cast<NameLoc>(part))
       os << "'" << name.getName().getValue() << "'";
     return text.empty() ? WalkResult::advance() : WalkResult::interrupt();

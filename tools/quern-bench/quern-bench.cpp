@@ -22,6 +22,7 @@
 #include "quern/Compiler/Execute.h"
 #include "quern/Import/ATen/Graph.h"
 #include "quern/Support/Error.h"
+#include "quern/Support/Output.h"
 #include "quern/Support/Version.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -184,9 +185,8 @@ static Error writeResults(ArrayRef<Figure> figures) {
                                 {"limit", figure.limit},
                                 {"limit_ms", figure.limitMs},
                                 {"fraction", figure.fraction()}});
-  return writeToOutput(jsonFile, [&](raw_ostream &os) -> Error {
+  return writeOutput(jsonFile, [&](raw_ostream &os) {
     os << formatv("{0:2}", json::Value(std::move(list))) << '\n';
-    return Error::success();
   });
 }
 
@@ -201,6 +201,9 @@ int main(int argc, char **argv) {
   std::string wrong;
   if (!regex.isValid(wrong))
     return reportError(invalidInput("--filter: " + wrong));
+  if (!jsonFile.empty())
+    if (Error error = checkOutputPath(jsonFile))
+      return reportError(std::move(error));
   wallClock = threads != 1;
   std::vector<Figure> figures;
   for (const Benchmark &benchmark : benchmarks) {
@@ -219,5 +222,5 @@ int main(int argc, char **argv) {
   if (!jsonFile.empty())
     if (Error error = writeResults(figures))
       return reportError(std::move(error));
-  return QUERN_OK;
+  return reportError(Error::success());
 }

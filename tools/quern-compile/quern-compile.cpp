@@ -8,10 +8,10 @@
 #include "quern/Compiler/Compiler.h"
 #include "quern/Import/ONNX/Importer.h"
 #include "quern/Support/Error.h"
+#include "quern/Support/Output.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/Path.h"
-#include "llvm/Support/ToolOutputFile.h"
 
 using namespace llvm;
 using namespace quern;
@@ -51,8 +51,6 @@ static Error emitImages(mlir::ModuleOp module, std::string &text) {
   auto images = compileImages(module, options);
   if (!images)
     return images.takeError();
-  if (emit == cubin && !sys::fs::is_directory(output))
-    return invalidInput("expected -o FOLDER for cubins, got '" + output + "'");
   for (const KernelImage &image : *images) {
     if (emit == ptx) {
       text += "// " + image.kernel + ", " + image.target + "\n" + image.bytes + "\n";
@@ -60,17 +58,21 @@ static Error emitImages(mlir::ModuleOp module, std::string &text) {
     }
     SmallString<128> path(output);
     sys::path::append(path, image.kernel + "." + image.target + ".cubin");
-    std::error_code error;
-    ToolOutputFile file(path, error, sys::fs::OpenFlags());
-    if (error)
-      return runtimeError(path + ": cannot be written: " + error.message());
-    file.os() << image.bytes;
-    file.keep();
+    if (Error error = writeOutput(path, [&](raw_ostream &os) { os << image.bytes; }))
+      return error;
   }
   return Error::success();
 }
 
 static Error run() {
+  // Before the work: what cannot be written.
+  if (emit.getNumOccurrences() && emit == cubin) {
+    if (!sys::fs::is_directory(output))
+      return invalidInput("expected -o FOLDER for cubins, got '" + output + "'");
+  } else if (emit.getNumOccurrences() && !output.empty()) {
+    if (Error error = checkOutputPath(output))
+      return error;
+  }
   StringRef ending = sys::path::extension(model);
   std::unique_ptr<mlir::MLIRContext> ctx = createContext();
   Expected<mlir::OwningOpRef<mlir::ModuleOp>> module =
@@ -87,13 +89,8 @@ static Error run() {
     }
     if (!text)
       return text.takeError();
-    std::error_code error;
-    ToolOutputFile file(output.empty() ? "-" : StringRef(output), error, sys::fs::OpenFlags());
-    if (error)
-      return runtimeError(output + ": cannot be written: " + error.message());
-    file.os() << *text;
-    file.keep();
-    return Error::success();
+    return writeOutput(output.empty() ? "-" : StringRef(output),
+                       [&](raw_ostream &os) { os << *text; });
   }
   if (output.empty())
     return invalidInput("expected -o FILE.so, -o FILE.o or --emit");

@@ -9,6 +9,7 @@
 #include "quern/Import/ONNX/Reader.h"
 #include "quern/Support/Error.h"
 #include "quern/Support/Npy.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 
 #include <random>
@@ -24,7 +25,8 @@ Expected<StringMap<int64_t>> parseDims(ArrayRef<std::string> texts) {
     int64_t size;
     if (name.empty() || value.getAsInteger(10, size) || size < 0)
       return invalidInput("expected --dim NAME=SIZE, got '" + text + "'");
-    dims[name] = size;
+    if (!dims.try_emplace(name, size).second)
+      return invalidInput("--dim gives '" + name + "' twice");
   }
   return dims;
 }
@@ -33,14 +35,15 @@ Expected<std::vector<HostTensor>> randomInputs(const quern_function &fn, uint64_
                                                const StringMap<int64_t> &dims) {
   std::mt19937_64 random(seed);
   std::vector<HostTensor> inputs;
-  StringMap<bool> used;
+  SetVector<StringRef> names;
   for (int32_t i = 0; i < fn.num_inputs; ++i) {
     const quern_tensor_info &info = fn.inputs[i];
     SmallVector<int64_t> sizes;
     for (int32_t d = 0; d < info.rank; ++d) {
       StringRef name = info.dim_names[d];
       auto found = dims.find(name);
-      used[name] = true;
+      if (info.dims[d] < 0)
+        names.insert(name);
       sizes.push_back(info.dims[d] >= 0 ? info.dims[d] : found != dims.end() ? found->second : 1);
     }
     std::optional<DType> dtype = getDType(info.dtype);
@@ -61,8 +64,9 @@ Expected<std::vector<HostTensor>> randomInputs(const quern_function &fn, uint64_
     inputs.push_back(std::move(t));
   }
   for (auto &dim : dims)
-    if (!used.count(dim.first()))
-      return invalidInput("no input has a dim '" + dim.first() + "'");
+    if (!names.contains(dim.first()))
+      return invalidInput("no input has a free dim '" + dim.first() + "' (there are " +
+                          (names.empty() ? "none" : "'" + join(names, "', '") + "'") + ")");
   return inputs;
 }
 

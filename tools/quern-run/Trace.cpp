@@ -7,8 +7,8 @@
 #include "Trace.h"
 
 #include "quern/Support/Error.h"
+#include "quern/Support/Output.h"
 #include "llvm/ADT/MapVector.h"
-#include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/JSON.h"
 
@@ -29,7 +29,7 @@ Trace::Trace(Runner &runner) : runner(runner) {
 Trace::~Trace() { runner.runtime().setProfiler(runner.context(), nullptr, nullptr); }
 
 Error Trace::write(StringRef path) const {
-  Error error = writeToOutput(path, [&](raw_ostream &os) {
+  return writeOutput(path, [&](raw_ostream &os) {
     json::OStream json(os);
     json.array([&] {
       for (const Event &e : events)
@@ -43,11 +43,7 @@ Error Trace::write(StringRef path) const {
           json.attributeObject("args", [&] { json.attribute("dims", json::Array(e.dims)); });
         });
     });
-    return Error::success();
   });
-  if (error)
-    return runtimeError(path + ": cannot be written: " + toString(std::move(error)));
-  return error;
 }
 
 void Trace::print(raw_ostream &os) const {

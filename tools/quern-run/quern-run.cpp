@@ -12,6 +12,7 @@
 #include "quern/Import/ONNX/TestFolder.h"
 #include "quern/Support/Error.h"
 #include "quern/Support/Npy.h"
+#include "quern/Support/Output.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/InitLLVM.h"
@@ -180,6 +181,15 @@ static Error run() {
     return invalidInput("expected a model");
   if (!saveFolder.empty() && !sys::fs::is_directory(saveFolder))
     return invalidInput(saveFolder + ": no such folder");
+  if (!profile.empty())
+    if (Error error = checkOutputPath(profile))
+      return error;
+  bool isRandom = seed.getNumOccurrences() || !dims.empty();
+  if (isRandom && files.size() > 1)
+    return invalidInput("expected input files or --random-inputs and --dim, got both");
+  auto sizes = parseDims(dims);
+  if (!sizes)
+    return sizes.takeError();
   // Never taken apart: the process ends soon.
   static Expected<Loaded> &loaded = *new Expected<Loaded>(load(files.front()));
   if (!loaded)
@@ -190,10 +200,7 @@ static Error run() {
   const quern_function &fn = **picked;
 
   std::vector<HostTensor> inputs;
-  if (seed.getNumOccurrences() || (files.size() == 1 && fn.num_inputs > 0 && !dims.empty())) {
-    auto sizes = parseDims(dims);
-    if (!sizes)
-      return sizes.takeError();
+  if (isRandom) {
     auto made = randomInputs(fn, seed, *sizes);
     if (!made)
       return made.takeError();

@@ -49,10 +49,11 @@ llvm::Error withContext(llvm::Error error, const llvm::Twine &context);
 /// Status of an error: its own, or QUERN_ERROR for errors of other classes. The
 /// text, with its prefix, goes to `message`. Consumes the error.
 quern_status takeError(llvm::Error error, std::string &message);
-/// The status that a diagnostic's text tells by its prefix, which may stand behind the name of an
-/// op in the first line, and the text without it. Without one it is about the input: QUERN_INVALID.
+/// The status that a diagnostic's text tells by its prefix, and the text without it. Without one it
+/// is about the input: QUERN_INVALID.
 std::pair<quern_status, std::string> splitStatus(llvm::StringRef text);
-/// Prints `error: <text>` on stderr and answers the exit code.
+/// Prints `error: <text>` on stderr and answers the exit code. Without an error, standard output is
+/// flushed, and what could not be written to it is one.
 int reportError(llvm::Error error);
 
 } // namespace quern

@@ -8,6 +8,7 @@
 
 #include "Flags.h"
 #include "quern/Support/Error.h"
+#include "quern/Support/Output.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
@@ -93,11 +94,8 @@ static bool runLinker(ArrayRef<const char *> args, std::string &log) {
 Error linkArtefact(ArtefactKind kind, ArrayRef<StringRef> objects, StringRef path) {
   std::string output = path.str(); // `path` may be an option's value, which lld resets
   // All files are made beside the output, so that the last step is one rename.
-  SmallString<128> folder = sys::path::parent_path(path);
-  if (folder.empty())
-    folder = ".";
-  if (!sys::fs::is_directory(folder))
-    return invalidInput(output + ": no such folder");
+  if (Error error = checkOutputPath(output))
+    return error;
   std::vector<std::unique_ptr<FileRemover>> removers;
   auto temporary = [&](StringRef bytes) -> Expected<std::string> {
     SmallString<128> path;

@@ -8,10 +8,10 @@
 #include "WireCheck.h"
 #include "onnx_subset.pb.h"
 #include "quern/Import/ONNX/Reader.h"
+#include "quern/Support/Output.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/ConvertUTF.h"
-#include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -358,13 +358,7 @@ Error writeTensor(StringRef path, const HostTensor &tensor, StringRef name) {
   proto.set_name(name.str());
   proto.set_raw_data(tensor.data(), tensor.numBytes());
   std::string bytes = proto.SerializeAsString();
-  Error error = writeToOutput(path, [&](raw_ostream &os) {
-    os << bytes;
-    return Error::success();
-  });
-  if (error)
-    return runtimeError(path + ": cannot be written: " + toString(std::move(error)));
-  return Error::success();
+  return writeOutput(path, [&](raw_ostream &os) { os << bytes; });
 }
 
 } // namespace quern::onnx
