@@ -269,23 +269,43 @@ FailureOr<Dim> parseDim(MLIRContext *ctx, StringRef text) {
 // Tensor types
 //===----------------------------------------------------------------------===//
 
+/// The names of a shape's dynamic dims in order; none when the entries do not tell which is whose.
+static SmallVector<Dim> namesOf(ArrayRef<int64_t> shape, ArrayRef<Dim> entries) {
+  size_t numDynamic = llvm::count_if(shape, ShapedType::isDynamic);
+  bool byPosition = entries.size() == shape.size();
+  SmallVector<Dim> names;
+  if (byPosition || entries.size() == numDynamic)
+    for (auto [i, size] : llvm::enumerate(shape))
+      if (ShapedType::isDynamic(size))
+        names.push_back(entries[byPosition ? i : names.size()]);
+  return names;
+}
+
+LogicalResult DimsAttr::verifyEncoding(ArrayRef<int64_t> shape, Type,
+                                       llvm::function_ref<InFlightDiagnostic()> emitError) const {
+  size_t numDynamic = llvm::count_if(shape, ShapedType::isDynamic);
+  if (getDims().size() < numDynamic || getDims().size() > shape.size())
+    return emitError() << "expected " << numDynamic
+                       << " sizes in #quern.dims, one for each `?`, got " << getDims().size();
+  for (Dim name : namesOf(shape, getDims()))
+    if (name.isConstant())
+      return emitError() << "expected the size of a `?` in #quern.dims to be no number, got "
+                         << name << "; write it in place of the `?`";
+  return success();
+}
+
 SmallVector<Dim> getDims(RankedTensorType type) {
   MLIRContext *ctx = type.getContext();
-  ArrayRef<Dim> names;
+  SmallVector<Dim> names;
   if (auto encoding = dyn_cast_or_null<DimsAttr>(type.getEncoding()))
-    names = encoding.getDims();
-  bool byPosition = int64_t(names.size()) == type.getRank();
-  if (!byPosition && names.size() != size_t(type.getNumDynamicDims()))
-    names = {};
+    names = namesOf(type.getShape(), encoding.getDims());
   SmallVector<Dim> dims;
   unsigned next = 0;
-  for (auto [i, size] : llvm::enumerate(type.getShape())) {
+  for (int64_t size : type.getShape()) {
     if (!ShapedType::isDynamic(size))
       dims.push_back(Dim::constant(ctx, size));
-    else if (names.empty())
-      dims.push_back(Dim::unknown(ctx));
     else
-      dims.push_back(names[byPosition ? i : next++]);
+      dims.push_back(names.empty() ? Dim::unknown(ctx) : names[next++]);
   }
   return dims;
 }

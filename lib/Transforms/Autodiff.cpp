@@ -16,6 +16,7 @@
 #include "quern/Dialect/Quern/IR/DerivativeBuilder.h"
 #include "quern/Dialect/Quern/IR/FunctionAttrs.h"
 #include "quern/Dialect/Quern/IR/Quern.h"
+#include "quern/Transforms/Dims.h"
 #include "quern/Transforms/Passes.h"
 #include "quern/Transforms/Report.h"
 #include "llvm/ADT/BitVector.h"
@@ -305,8 +306,18 @@ LogicalResult split(func::FuncOp joint, const Differentiator &d, StringRef name)
     outputs.push_back(v.getType());
   auto result = func::FuncOp::create(b, joint.getLoc(), (name + "_backward").str(),
                                      b.getFunctionType(inputs, outputs));
-  if (Attribute facts = joint->getAttr(dimsAttrName))
-    result->setAttr(dimsAttrName, facts);
+  // What is promised of the sizes that are left.
+  if (auto ranges = joint->getAttrOfType<DictionaryAttr>(dimRangesAttrName)) {
+    llvm::StringSet<> bound;
+    for (Type type : inputs)
+      for (Dim dim : getDims(cast<RankedTensorType>(type)))
+        if (dim.isSymbol())
+          bound.insert(dim.getSymbol());
+    SmallVector<NamedAttribute> kept;
+    llvm::copy_if(ranges, std::back_inserter(kept),
+                  [&](NamedAttribute range) { return bound.contains(range.getName()); });
+    result->setAttr(dimRangesAttrName, b.getDictionaryAttr(kept));
+  }
   for (unsigned i = 0; i < outputs.size(); ++i)
     if (DictionaryAttr attrs = joint.getResultAttrDict(d.numResults + i))
       result.setResultAttrs(i, attrs);
@@ -375,12 +386,17 @@ struct Autodiff : quern::impl::QuernAutodiffBase<Autodiff> {
              << mode;
     if (!func.getBody().hasOneBlock())
       return func.emitError("unsupported: quern-autodiff of a function that is not one block");
+    if (failed(verifyTensors(func, getArgument())))
+      return failure();
     SmallVector<int64_t> chosen(arguments.begin(), arguments.end());
     if (chosen.empty())
       for (auto [i, type] : llvm::enumerate(func.getArgumentTypes()))
         if (isFloatTensor(type))
           chosen.push_back(i);
+    llvm::SmallDenseSet<int64_t> seen;
     for (int64_t i : chosen) {
+      if (!seen.insert(i).second)
+        return func.emitError("invalid: quern-autodiff: argument ") << i << " is given twice";
       if (i < 0 || i >= func.getNumArguments())
         return func.emitError("invalid: quern-autodiff: expected the number of an argument, got ")
                << i;
@@ -388,6 +404,11 @@ struct Autodiff : quern::impl::QuernAutodiffBase<Autodiff> {
         return func.emitError("invalid: quern-autodiff: argument ")
                << i << " is not a float tensor but " << func.getArgument(i).getType();
     }
+    for (auto [what, types] : {std::pair("argument", func.getArgumentTypes()),
+                               std::pair("result", func.getResultTypes())})
+      if (llvm::none_of(types, isFloatTensor))
+        return func.emitError("invalid: quern-autodiff: @")
+               << func.getSymName() << " has no " << what << " of a float dtype";
     for (StringRef suffix : {"_joint", "_forward", "_backward"})
       if ((mode == "joint") == (suffix == "_joint") &&
           getOperation().lookupSymbol((func.getSymName() + suffix).str()))

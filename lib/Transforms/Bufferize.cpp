@@ -6,7 +6,7 @@
 //
 // First, still on tensors, results get their destinations: the buffer that a result
 // lives in is traced back through launches and views, and where it is a fresh one that
-// is the argument. Bufferisation then has nothing to decide, unless there are regions.
+// is the argument. Bufferisation then has nothing to decide.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,6 @@
 #include "mlir/Dialect/Bufferization/Transforms/OneShotModuleBufferize.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/SCF/Transforms/BufferizableOpInterfaceImpl.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Tensor/Transforms/BufferizableOpInterfaceImpl.h"
 #include "quern/Dialect/Kernel/IR/Kernel.h"
@@ -81,7 +80,7 @@ class HostFunction {
 public:
   HostFunction(func::FuncOp func, SymbolTable &symbols) : func(func), symbols(symbols) {}
 
-  LogicalResult check();
+  LogicalResult check(StringRef pass);
   void separate();
   void giveDestinations();
   void moveNames();
@@ -94,25 +93,30 @@ private:
   Value copyTo(OpBuilder &b, Value from, Value to);
 };
 
-LogicalResult HostFunction::check() {
+LogicalResult HostFunction::check(StringRef pass) {
+  if (failed(verifyTensors(func, pass)))
+    return failure();
+  for (auto [what, types] :
+       {std::pair("argument ", func.getArgumentTypes()), {"result ", func.getResultTypes()}})
+    for (auto [i, type] : llvm::enumerate(types))
+      if (!isa<TensorType>(type))
+        return func.emitError("unsupported: ")
+               << what << i << " of '" << func.getSymName() << "' is no tensor but " << type;
   if (!func.getBody().hasOneBlock())
     return func.emitError("unsupported: quern-bufferize of a function that is not one block");
-  WalkResult result = func.walk([&](Operation *op) {
-    if (isa<StructuredOp>(op)) {
-      op->emitError("invalid: quern-bufferize runs after quern-fuse, found '")
-          << op->getName() << "'";
-      return WalkResult::interrupt();
-    }
-    if (isa<CallOpInterface>(op)) {
-      op->emitError("unsupported: quern-bufferize of '") << op->getName() << "'; inline it first";
-      return WalkResult::interrupt();
-    }
-    return WalkResult::advance();
-  });
-  if (result.wasInterrupted())
-    return failure();
-  if (failed(verifySignature(func)))
-    return failure();
+  for (Operation &op : func.front()) {
+    if (isa<StructuredOp>(op))
+      return op.emitError("invalid: quern-bufferize runs after quern-fuse, found '")
+             << op.getName() << "'";
+    if (isa<CallOpInterface>(op))
+      return op.emitError("unsupported: quern-bufferize of '")
+             << op.getName() << "'; inline it first";
+    // Upstream ops, legal in a graph: only those that move and measure tensors have buffers.
+    bool onTensors = llvm::any_of(op.getOperandTypes(), llvm::IsaPred<TensorType>) ||
+                     llvm::any_of(op.getResultTypes(), llvm::IsaPred<TensorType>);
+    if (op.getNumRegions() || (onTensors && !isa<bufferization::BufferizableOpInterface>(op)))
+      return op.emitError("unsupported: '") << op.getName() << "' in a host function";
+  }
   llvm::DenseSet<unsigned> promised;
   for (unsigned i = 0; i < func.getNumResults(); ++i)
     if (std::optional<unsigned> argument = getResultInto(func, i)) {
@@ -386,7 +390,6 @@ struct Bufferize : quern::impl::QuernBufferizeBase<Bufferize> {
     arith::registerBufferizableOpInterfaceExternalModels(registry);
     bufferization::func_ext::registerBufferizableOpInterfaceExternalModels(registry);
     tensor::registerBufferizableOpInterfaceExternalModels(registry);
-    scf::registerBufferizableOpInterfaceExternalModels(registry);
   }
 
   /// The results are arguments now; copies that One-Shot made are kernels like any other.
@@ -434,18 +437,13 @@ struct Bufferize : quern::impl::QuernBufferizeBase<Bufferize> {
     ModuleOp module = getOperation();
     SymbolTable symbols(module);
     SmallVector<func::FuncOp> functions(module.getOps<func::FuncOp>());
-    bool isStraight = true;
     for (func::FuncOp func : functions) {
       if (func.isExternal())
         continue;
       HostFunction host(func, symbols);
-      if (failed(host.check()))
+      if (failed(host.check(getArgument())))
         return failure();
-      bool straight = true;
-      func.walk([&](Operation *op) { straight &= op == func || !op->getNumRegions(); });
-      isStraight &= straight;
-      if (straight)
-        host.separate();
+      host.separate();
       host.giveDestinations();
       host.moveNames();
     }
@@ -456,10 +454,9 @@ struct Bufferize : quern::impl::QuernBufferizeBase<Bufferize> {
       return isa<kernel::FuncOp>(op) || op->getParentOfType<kernel::FuncOp>();
     });
     bufferization::BufferizationState state;
-    // One-Shot's analysis is needed only where there are regions: it is quadratic in the length
-    // of a chain of updates in place, and straight-line functions have no conflict left.
-    if (failed(isStraight ? bufferization::bufferizeModuleOp(module, options, state)
-                          : bufferization::runOneShotModuleBufferize(module, options, state)))
+    // Without One-Shot's analysis, which is quadratic in the length of a chain of updates in
+    // place: straight-line functions have no conflict left.
+    if (failed(bufferization::bufferizeModuleOp(module, options, state)))
       return failure();
     for (func::FuncOp func : functions)
       if (!func.isExternal() && failed(finish(func, symbols)))

@@ -28,80 +28,73 @@ Dim getBufferBytes(ArrayRef<Dim> sizes, Type element) {
   return Dim::ceilDiv(getTensorBytes(sizes, element), unit) * unit;
 }
 
-/// What is wrong with a type; "" if nothing is.
-static std::string refuseType(Type type) {
+/// Reports what is wrong with a type of the signature, if anything is.
+static LogicalResult verifyType(func::FuncOp func, const Twine &where, Type type, StringRef pass,
+                                bool isBuffers) {
+  auto error = [&](StringRef status) {
+    return func.emitError(status) << where << " of '" << func.getSymName() << "' ";
+  };
   auto shaped = dyn_cast<ShapedType>(type);
   if (!shaped)
-    return "";
+    return success();
+  if (isa<BaseMemRefType>(type) && isBuffers)
+    return error("invalid: ") << "is a buffer: " << pass << " comes before quern-bufferize";
+  if (!isa<TensorType>(type))
+    return error("unsupported: ") << "is no tensor but " << type;
   if (!shaped.hasRank())
-    return "unsupported: a rank that is not known";
-  if (!getDType(shaped.getElementType())) {
-    std::string text;
-    llvm::raw_string_ostream(text) << "unsupported: elements of type " << shaped.getElementType();
-    return text;
-  }
+    return error("unsupported: ") << "has a rank that is not known";
+  if (!getDType(shaped.getElementType()))
+    return error("unsupported: ") << "has elements of type " << shaped.getElementType();
+  auto dims = dyn_cast_or_null<DimsAttr>(cast<RankedTensorType>(type).getEncoding());
+  if (dims && int64_t(dims.getDims().size()) != shaped.getNumDynamicDims())
+    return error("invalid: ") << "has names for " << dims.getDims().size() << " sizes, of which "
+                              << shaped.getNumDynamicDims() << " are `?`";
   int64_t bytes = 8;
-  for (int64_t size : shaped.getShape())
-    if (size == 0)
-      return "";
+  if (llvm::is_contained(shaped.getShape(), 0))
+    return success();
   for (int64_t size : shaped.getShape())
     if (!ShapedType::isDynamic(size) && llvm::MulOverflow(bytes, size, bytes))
-      return "invalid: more elements than 64 bits can count";
-  return "";
-}
-
-LogicalResult verifySignature(func::FuncOp func) {
-  auto check = [&](const Twine &what, Type type) -> LogicalResult {
-    std::string wrong = refuseType(type);
-    if (wrong.empty())
-      return success();
-    auto [prefix, rest] = StringRef(wrong).split(": ");
-    return func.emitError(prefix + ": " + what + " of '" + func.getSymName() + "' has " + rest);
-  };
-  for (auto [i, type] : llvm::enumerate(func.getArgumentTypes())) {
-    if (failed(check("argument " + Twine(i), type)))
-      return failure();
-    if (func.getArgAttr(i, resultIntoAttrName))
-      return func.emitError("invalid: ")
-             << resultIntoAttrName << " is for results, got it on argument " << i;
-    if (Attribute donated = func.getArgAttr(i, donatedAttrName); donated && !isa<UnitAttr>(donated))
-      return func.emitError("invalid: ")
-             << donatedAttrName << " of argument " << i << ": expected no value, got " << donated;
-  }
-  for (auto [i, type] : llvm::enumerate(func.getResultTypes())) {
-    if (failed(check("result " + Twine(i), type)))
-      return failure();
-    if (func.getResultAttr(i, donatedAttrName))
-      return func.emitError("invalid: ")
-             << donatedAttrName << " is for arguments, got it on result " << i;
-    Attribute into = func.getResultAttr(i, resultIntoAttrName);
-    auto number = dyn_cast_or_null<IntegerAttr>(into);
-    if (into && (!number || !number.getType().isInteger(64) || number.getInt() < 0 ||
-                 number.getInt() >= int64_t(func.getNumArguments())))
-      return func.emitError("invalid: ")
-             << resultIntoAttrName << " of result " << i << ": expected the number of one of "
-             << func.getNumArguments() << " arguments, as i64, got " << into;
-  }
+      return error("invalid: ") << "has more elements than 64 bits can count";
   return success();
 }
 
-FailureOr<Facts> getSignatureFacts(func::FuncOp func) {
+LogicalResult verifyTensors(func::FuncOp func, StringRef pass) {
+  // What quern-bufferize makes: no tensor and no result.
+  bool isBuffers = func.getNumResults() == 0 &&
+                   llvm::none_of(func.getArgumentTypes(), llvm::IsaPred<TensorType>);
+  for (auto [i, type] : llvm::enumerate(func.getArgumentTypes()))
+    if (failed(verifyType(func, "argument " + Twine(i), type, pass, isBuffers)))
+      return failure();
+  for (auto [i, type] : llvm::enumerate(func.getResultTypes()))
+    if (failed(verifyType(func, "result " + Twine(i), type, pass, isBuffers)))
+      return failure();
+  return success();
+}
+
+LogicalResult verifyBuffers(func::FuncOp func, StringRef pass) {
+  auto refuse = [&](Operation *op, Type type) {
+    return op->emitError("invalid: ") << pass << " comes after quern-bufferize, found " << type;
+  };
+  for (Type type : func.getArgumentTypes())
+    if (isa<TensorType>(type))
+      return refuse(func, type);
+  if (func.getNumResults())
+    return refuse(func, func.getResultTypes().front());
+  WalkResult walk = func.walk([&](Operation *op) {
+    for (Type type : op->getResultTypes())
+      // Sources of constants may stay.
+      if (isa<TensorType>(type) && !op->hasTrait<OpTrait::ConstantLike>())
+        return (void)refuse(op, type), WalkResult::interrupt();
+    return WalkResult::advance();
+  });
+  return failure(walk.wasInterrupted());
+}
+
+Facts getSignatureFacts(func::FuncOp func) {
   Facts facts;
-  Attribute attr = func->getAttr(dimRangesAttrName);
-  if (!attr)
-    return facts;
-  auto ranges = dyn_cast<DictionaryAttr>(attr);
-  for (NamedAttribute entry : ranges ? ranges.getValue() : ArrayRef<NamedAttribute>()) {
-    auto range = dyn_cast<RangeAttr>(entry.getValue());
-    if (!range)
-      return func.emitOpError("expected a #quern.range for size ")
-             << entry.getName().getValue() << " in " << dimRangesAttrName << ", got "
-             << entry.getValue();
-    facts.setRange(entry.getName(), range.getRange());
-  }
-  if (!ranges)
-    return func.emitOpError("expected ")
-           << dimRangesAttrName << " to be a dictionary, got " << attr;
+  if (auto ranges = func->getAttrOfType<DictionaryAttr>(dimRangesAttrName))
+    for (NamedAttribute entry : ranges)
+      facts.setRange(entry.getName(), cast<RangeAttr>(entry.getValue()).getRange());
   return facts;
 }
 

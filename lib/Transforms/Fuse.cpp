@@ -15,9 +15,11 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
 #include "quern/Dialect/Quern/IR/FunctionAttrs.h"
+#include "quern/Transforms/Dims.h"
 #include "quern/Transforms/Passes.h"
 #include "quern/Transforms/Report.h"
 #include "llvm/ADT/SetVector.h"
@@ -549,6 +551,8 @@ struct Fuse : quern::impl::QuernFuseBase<Fuse> {
   void runOnOperation() override {
     Outliner outliner(getOperation());
     for (auto func : llvm::to_vector(getOperation().getOps<func::FuncOp>())) {
+      if (failed(verifyTensors(func, getArgument())))
+        return signalPassFailure();
       SmallVector<Block *> blocks;
       func.walk([&](Block *block) { blocks.push_back(block); });
       for (Block *block : blocks) {

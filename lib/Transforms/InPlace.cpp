@@ -409,7 +409,7 @@ struct InPlacePass : quern::impl::QuernInplaceBase<InPlacePass> {
       func.emitError("unsupported: quern-inplace of a function that is not one block");
       return signalPassFailure();
     }
-    if (failed(verifySignature(func)))
+    if (failed(verifyTensors(func, getArgument())))
       return signalPassFailure();
     writePromisedLast(func);
     InPlace(func, func.front()).run();

@@ -40,8 +40,8 @@ LogicalResult quern::lowerDims(func::FuncOp func) {
     return size = tensor::DimOp::create(builder, loc, binding.value, index);
   };
   WalkResult walk = func.walk([&](kernel::DimOp op) {
-    auto attr = dyn_cast<DimAttr>(op.getDim());
-    if (!attr || Dim(attr).isUnknown()) {
+    auto attr = cast<DimAttr>(op.getDim());
+    if (Dim(attr).isUnknown()) {
       op.emitOpError("expected a known size, got ") << op.getDim();
       return WalkResult::interrupt();
     }

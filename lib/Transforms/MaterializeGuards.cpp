@@ -34,12 +34,10 @@ public:
   }
 
   LogicalResult run() {
-    FailureOr<Facts> facts = getSignatureFacts(func);
-    if (failed(facts))
-      return failure();
-    guardSignature(*facts);
-    assumeArgumentsFit(func, *facts);
-    return visit(func.getBody(), *facts, /*always=*/true);
+    Facts facts = getSignatureFacts(func);
+    guardSignature(facts);
+    assumeArgumentsFit(func, facts);
+    return visit(func.getBody(), facts, /*always=*/true);
   }
 
 private:
@@ -160,6 +158,8 @@ struct MaterializeGuards : quern::impl::QuernMaterializeGuardsBase<MaterializeGu
     func::FuncOp func = getOperation();
     if (func.isExternal())
       return;
+    if (failed(verifyTensors(func, getArgument())))
+      return signalPassFailure();
     FailureOr<DimBindings> bindings = DimBindings::get(func);
     if (failed(bindings) || failed(GuardBuilder(func, *bindings).run()))
       signalPassFailure();

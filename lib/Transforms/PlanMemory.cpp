@@ -167,6 +167,8 @@ struct PlanMemory : quern::impl::QuernPlanMemoryBase<PlanMemory> {
     func::FuncOp func = getOperation();
     if (func.isExternal())
       return;
+    if (failed(verifyBuffers(func, getArgument())))
+      return signalPassFailure();
     if (!func.getBody().hasOneBlock()) {
       func.emitError("unsupported: quern-plan-memory of a function that is not one block");
       return signalPassFailure();

@@ -16,6 +16,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "quern/Dialect/Kernel/IR/Kernel.h"
+#include "quern/Dialect/Quern/IR/FunctionAttrs.h"
 #include "quern/Dialect/Quern/IR/Quern.h"
 #include "quern/Transforms/Dims.h"
 #include "quern/Transforms/Passes.h"
@@ -650,11 +651,11 @@ void FunctionShapes::rewrite() {
 }
 
 LogicalResult FunctionShapes::run() {
-  FailureOr<Facts> facts = getSignatureFacts(func);
-  if (failed(facts) || failed(nameArguments()))
+  Facts facts = getSignatureFacts(func);
+  if (failed(nameArguments()))
     return failure();
-  assumeArgumentsFit(func, *facts);
-  if (failed(visit(func.getBody(), *facts)))
+  assumeArgumentsFit(func, facts);
+  if (failed(visit(func.getBody(), facts)))
     return failure();
   SmallVector<Type> results(func.getResultTypes());
   for (auto [type, joined] : llvm::zip(results, joinReturns()))
@@ -662,7 +663,16 @@ LogicalResult FunctionShapes::run() {
       type = joined;
   rewrite();
   func.setFunctionType(FunctionType::get(ctx, func.getBody().front().getArgumentTypes(), results));
-  return DimBindings::get(func);
+  FailureOr<DimBindings> bindings = DimBindings::get(func);
+  if (failed(bindings))
+    return failure();
+  auto ranges = func->getAttrOfType<DictionaryAttr>(dimRangesAttrName);
+  for (NamedAttribute range : ranges ? ranges.getValue() : ArrayRef<NamedAttribute>())
+    if (!bindings->lookup(range.getName()))
+      return func.emitError("invalid: ")
+             << dimRangesAttrName << " has a range of size " << range.getName().getValue()
+             << ", which no argument and no kernel.bind_dims binds";
+  return success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -713,7 +723,7 @@ namespace {
 struct PropagateShapes : quern::impl::QuernPropagateShapesBase<PropagateShapes> {
   void runOnOperation() override {
     for (func::FuncOp func : getOperation().getOps<func::FuncOp>())
-      if (failed(verifySignature(func)))
+      if (failed(verifyTensors(func, getArgument())))
         return signalPassFailure();
     Summaries summaries(getOperation());
     for (func::FuncOp func : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>()))

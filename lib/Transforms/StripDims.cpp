@@ -7,6 +7,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "quern/Dialect/Kernel/IR/Kernel.h"
+#include "quern/Dialect/Quern/IR/FunctionAttrs.h"
 #include "quern/Dialect/Quern/IR/Quern.h"
 #include "quern/Transforms/Dims.h"
 #include "quern/Transforms/Passes.h"
@@ -61,6 +62,9 @@ static LogicalResult checkAttributes(func::FuncOp func, const DimBindings &bindi
 }
 
 static LogicalResult strip(func::FuncOp func, bool isCalled) {
+  if (isCalled && func->hasAttr(dimRangesAttrName))
+    return func.emitError("unsupported: ")
+           << dimRangesAttrName << " of a function that is called, whose sizes lose their names";
   if (failed(lowerDims(func)))
     return failure();
   Block &entry = func.getBody().front();

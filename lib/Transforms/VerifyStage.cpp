@@ -241,10 +241,15 @@ LogicalResult verifyBufferized(func::FuncOp func) {
     if (!launch)
       return WalkResult::advance();
     auto bound = launch->getAttrOfType<DenseI64ArrayAttr>("quern.bound");
-    for (int64_t i = 0; bound && i + 1 < bound.size(); i += 2)
+    for (int64_t i = 0; bound && i + 1 < bound.size(); i += 2) {
+      if (uint64_t(bound[i]) >= launch.getOuts().size() ||
+          uint64_t(bound[i + 1]) >= launch.getIns().size())
+        return launch.emitError("invalid: quern.bound: expected pairs of an out and an in, got ")
+               << bound;
       if (rootOf(launch.getOuts()[bound[i]]) != rootOf(launch.getIns()[bound[i + 1]]))
         return launch.emitError("internal: quern-verify-stage: out ")
                << bound[i] << " is not in the buffer of in " << bound[i + 1];
+    }
     for (auto [o, out] : llvm::enumerate(launch.getOuts())) {
       Value root = rootOf(out);
       for (auto [i, in] : llvm::enumerate(launch.getIns()))
@@ -450,7 +455,8 @@ struct VerifyStage : quern::impl::QuernVerifyStageBase<VerifyStage> {
     }
     LogicalResult result = failure();
     if (stage == "inplace")
-      result = InPlaceVerifier(func).run();
+      result = success(succeeded(verifyTensors(func, "quern-verify-stage=stage=inplace")) &&
+                       succeeded(InPlaceVerifier(func).run()));
     else if (stage == "bufferized")
       result = verifyBufferized(func);
     else if (stage == "planned")

@@ -18,6 +18,7 @@
 #include "mlir/IR/Attributes.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/TensorEncoding.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 
@@ -146,7 +147,8 @@ inline mlir::Diagnostic &operator<<(mlir::Diagnostic &diagnostic, Dim d) {
 /// dynamic dims only when the counts agree, or to all dims of the rank when the
 /// count is the rank's.
 class DimsAttr
-    : public mlir::Attribute::AttrBase<DimsAttr, mlir::Attribute, detail::DimsAttrStorage> {
+    : public mlir::Attribute::AttrBase<DimsAttr, mlir::Attribute, detail::DimsAttrStorage,
+                                       mlir::VerifiableTensorEncoding::Trait> {
 public:
   using Base::Base;
   static constexpr llvm::StringLiteral name = "quern.dims";
@@ -154,6 +156,10 @@ public:
   static constexpr llvm::StringLiteral getMnemonic() { return "dims"; }
   static DimsAttr get(mlir::MLIRContext *ctx, llvm::ArrayRef<Dim> dims);
   llvm::ArrayRef<Dim> getDims() const;
+  /// One entry for each dynamic dim at least, for each dim at most; a dynamic dim is no number.
+  mlir::LogicalResult
+  verifyEncoding(llvm::ArrayRef<int64_t> shape, mlir::Type elementType,
+                 llvm::function_ref<mlir::InFlightDiagnostic()> emitError) const;
 };
 
 /// The sizes of a ranked tensor type: constants where static, the encoding's

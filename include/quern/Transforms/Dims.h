@@ -19,9 +19,6 @@
 
 namespace quern {
 
-/// The attribute of a function that gives ranges of symbols.
-inline constexpr llvm::StringLiteral dimRangesAttrName = "quern.dims";
-
 /// Buffers start at multiples of these bytes, a cache line; the runtime aligns the arena so.
 inline constexpr int64_t bufferAlignment = 64;
 
@@ -30,13 +27,16 @@ Dim getTensorBytes(llvm::ArrayRef<Dim> sizes, mlir::Type element);
 /// The bytes that a buffer of these sizes takes: rounded up to the alignment.
 Dim getBufferBytes(llvm::ArrayRef<Dim> sizes, mlir::Type element);
 
-/// Fails, with an error, where an attribute of FunctionAttrs.h stands where it means nothing or has
-/// a value of another kind, and where an argument or a result is no tensor that a function can
-/// have: without a rank, with elements of no dtype, with more of them than 64 bits can count.
-mlir::LogicalResult verifySignature(mlir::func::FuncOp func);
+/// What a pass on tensors takes: fails, with an error, for a function on buffers, and where an
+/// argument or a result is no tensor that a function can have (without a rank, with elements of no
+/// dtype or more of them than 64 bits can count). Scalars are left to quern-bufferize.
+mlir::LogicalResult verifyTensors(mlir::func::FuncOp func, llvm::StringRef pass);
 
-/// The ranges that the function promises; an attribute of another form is an error.
-mlir::FailureOr<Facts> getSignatureFacts(mlir::func::FuncOp func);
+/// What a pass on buffers takes: fails, with an error, where a tensor or a result is left.
+mlir::LogicalResult verifyBuffers(mlir::func::FuncOp func, llvm::StringRef pass);
+
+/// The ranges that the function promises.
+Facts getSignatureFacts(mlir::func::FuncOp func);
 
 /// Takes as known what the runtime checks of every argument: at most QUERN_MAX_BYTES.
 void assumeArgumentsFit(mlir::func::FuncOp func, Facts &facts);

@@ -50,8 +50,8 @@ def QuernMaterializeGuards : Pass<"quern-materialize-guards", "::mlir::func::Fun
 
 def QuernLowerDims : Pass<"quern-lower-dims", "::mlir::func::FuncOp"> {
   let summary = "kernel.dim becomes arithmetic on the dims that bind its symbols";
-  let dependentDialects = ["::quern::QuernDialect", "::mlir::arith::ArithDialect",
-                           "::mlir::tensor::TensorDialect"];
+  let dependentDialects = ["::quern::QuernDialect", "::quern::kernel::KernelDialect",
+                           "::mlir::arith::ArithDialect", "::mlir::tensor::TensorDialect"];
 }
 
 def QuernStripDims : Pass<"quern-strip-dims", "::mlir::ModuleOp"> {
@@ -83,7 +83,8 @@ def QuernAutodiff : Pass<"quern-autodiff", "::mlir::ModuleOp"> {
     other results is zero, and there are no cotangent arguments. Otherwise there is one cotangent
     argument for each result of a float dtype. A gradient has the type of its argument. Paths on
     which nothing depends on a chosen argument are not followed; nor are operands without a
-    derivative. Regions, calls and ops that write `into` a destination are `unsupported:`.
+    derivative. Regions, calls and ops that write `into` a destination are `unsupported:`; a
+    function without an argument or without a result of a float dtype is an error.
   }];
   let options = [
     Option<"function", "function", "std::string", "", "name of the function (the only one if left out)">,
@@ -91,7 +92,8 @@ def QuernAutodiff : Pass<"quern-autodiff", "::mlir::ModuleOp"> {
                "numbers of the arguments (all of a float dtype if left out)">,
     Option<"mode", "mode", "std::string", "\"joint\"", "joint or split">,
   ];
-  let dependentDialects = ["::quern::QuernDialect", "::mlir::func::FuncDialect"];
+  let dependentDialects = ["::quern::QuernDialect", "::quern::kernel::KernelDialect",
+                           "::mlir::func::FuncDialect"];
 }
 
 def QuernSimplify : Pass<"quern-simplify"> {
@@ -104,9 +106,10 @@ def QuernSimplify : Pass<"quern-simplify"> {
   let options = [
     Option<"foldLimit", "fold-limit", "int64_t", "64", "largest number of elements to evaluate">,
   ];
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+  let dependentDialects = ["::quern::QuernDialect", "::quern::kernel::KernelDialect",
+                           "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
                            "::mlir::func::FuncDialect", "::mlir::linalg::LinalgDialect",
-                           "::mlir::tensor::TensorDialect", "::quern::kernel::KernelDialect"];
+                           "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
 }
 
 def QuernFuse : Pass<"quern-fuse", "::mlir::ModuleOp"> {
@@ -129,7 +132,8 @@ def QuernFuse : Pass<"quern-fuse", "::mlir::ModuleOp"> {
   ];
   let dependentDialects = ["::quern::kernel::KernelDialect", "::quern::QuernDialect",
                            "::mlir::tensor::TensorDialect", "::mlir::linalg::LinalgDialect",
-                           "::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
+                           "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+                           "::mlir::scf::SCFDialect"];
 }
 
 def QuernInplace : Pass<"quern-inplace", "::mlir::func::FuncOp"> {
@@ -156,8 +160,8 @@ def QuernBufferize : Pass<"quern-bufferize", "::mlir::ModuleOp"> {
     (`quern.into`), and the buffer of the result is that argument's wherever the program allows;
     else a copy kernel moves it there at the end. The names of dims move from the types to
     the arguments (FunctionAttrs.h). A destination whose content is still needed is replaced by a fresh
-    buffer. Upstream's bufferisation does the rest, without looking into kernels (with its analysis
-    where there are regions).
+    buffer. Upstream's bufferisation does the rest, without looking into kernels. Ops with regions
+    are `unsupported:`.
   }];
   let dependentDialects = ["::quern::QuernDialect", "::quern::kernel::KernelDialect",
                            "::mlir::bufferization::BufferizationDialect",
@@ -191,6 +195,7 @@ def QuernVerifyStage : Pass<"quern-verify-stage", "::mlir::func::FuncOp"> {
   let options = [
     Option<"stage", "stage", "std::string", "", "named, inplace, bufferized or planned">,
   ];
+  let dependentDialects = ["::quern::QuernDialect", "::quern::kernel::KernelDialect"];
 }
 
 #endif // QUERN_TRANSFORMS_PASSES_TD

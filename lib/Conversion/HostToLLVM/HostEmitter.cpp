@@ -276,7 +276,7 @@ LogicalResult HostEmitter::emitSubview(memref::SubViewOp op) {
 LogicalResult HostEmitter::emitLaunch(kernel::LaunchOp op) {
   auto k = SymbolTable::lookupNearestSymbolFrom<kernel::FuncOp>(op, op.getKernelAttr());
   if (!k)
-    return op.emitOpError("internal: unknown kernel ") << op.getKernelAttr();
+    return op.emitError("internal: unknown kernel ") << op.getKernelAttr();
   if (kind == Prepare)
     return success();
   SmallVector<Value> operands(op.getIns());
@@ -290,10 +290,10 @@ LogicalResult HostEmitter::emitLaunch(kernel::LaunchOp op) {
       return failure();
     auto type = cast<ShapedType>(body.getArgument(i).getType());
     if (size_t(type.getRank()) != (*found)->sizes.size())
-      return op.emitOpError("internal: operand ")
+      return op.emitError("internal: operand ")
              << i << " has another rank than @" << k.getSymName() << " expects";
     if (!(*found)->contiguous && !k.isStrided(i))
-      return op.emitOpError("internal: operand ")
+      return op.emitError("internal: operand ")
              << i << " is not contiguous and @" << k.getSymName() << " takes no strides for it";
     args.push_back(*found);
     LLVM::StoreOp::create(b, loc, (*found)->pointer, at(launchBufs, tables.pointer, int32_t(i)));

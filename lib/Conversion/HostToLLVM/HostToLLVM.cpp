@@ -9,6 +9,7 @@
 #include "HostEmitter.h"
 #include "mlir/Pass/Pass.h"
 #include "quern/Dialect/Quern/IR/FunctionAttrs.h"
+#include "quern/Dialect/Quern/IR/Quern.h"
 
 using namespace mlir;
 
@@ -196,7 +197,7 @@ struct HostToLLVMPass : PassWrapper<HostToLLVMPass, OperationPass<ModuleOp>> {
     return "the bufferised host function as prepare, run and the tables of the C ABI";
   }
   void getDependentDialects(DialectRegistry &registry) const override {
-    registry.insert<LLVM::LLVMDialect, arith::ArithDialect>();
+    registry.insert<QuernDialect, LLVM::LLVMDialect, arith::ArithDialect>();
   }
   void runOnOperation() override {
     if (failed(convertHostToLLVM(getOperation())))

@@ -36,7 +36,8 @@ FailureOr<Signature> Signature::get(func::FuncOp func) {
   if (auto name = func->getAttrOfType<StringAttr>(nameAttrName))
     s.name = name.str();
   if (func.getNumResults())
-    return func.emitError("internal: expected a bufferised function without results");
+    return func.emitError("invalid: expected a function on buffers, as quern-bufferize makes it, "
+                          "without results");
   if (!llvm::hasSingleElement(func.getBody()))
     return func.emitError("unsupported: control flow in the host function");
   auto names = func->getAttrOfType<ArrayAttr>(resultNamesAttrName);
@@ -49,8 +50,9 @@ FailureOr<Signature> Signature::get(func::FuncOp func) {
     unsigned n = arg.getArgNumber();
     auto type = dyn_cast<MemRefType>(arg.getType());
     if (!type || !type.getLayout().isIdentity())
-      return func.emitError("internal: expected argument ")
-             << n << " to be a contiguous memref, got " << arg.getType();
+      return func.emitError("invalid: expected a function on buffers, as quern-bufferize makes it, "
+                            "got argument ")
+             << n << " of type " << arg.getType();
     if (type.getRank() > QUERN_MAX_RANK)
       return func.emitError("unsupported: argument ")
              << n << " of rank " << type.getRank() << " (at most " << QUERN_MAX_RANK << ")";
@@ -78,8 +80,7 @@ FailureOr<Signature> Signature::get(func::FuncOp func) {
     if (result) {
       int64_t r = result.getInt();
       if (r < 0 || r >= int64_t(numOutputs) || s.outputs[r].arg)
-        return func.emitError("internal: expected each result to have one buffer, got result ")
-               << r;
+        return func.emitError("invalid: expected each result to have one buffer, got result ") << r;
       SignatureTensor out = t;
       if (names && size_t(r) < names.size())
         out.name = cast<StringAttr>(names[r]).str();
@@ -88,7 +89,7 @@ FailureOr<Signature> Signature::get(func::FuncOp func) {
       out.alias = isInput ? int32_t(s.inputs.size()) - 1 : -1;
       s.outputs[r] = out;
     } else if (!isInput) {
-      return func.emitError("internal: out buffer ") << n << " is no result's";
+      return func.emitError("invalid: out buffer ") << n << " is no result's";
     }
   }
   return s;

@@ -87,7 +87,8 @@ LogicalResult lowerToLinalg(Operation *function) {
   for (Operation *op : ops) {
     b.setInsertionPoint(op);
     if (!cast<StructuredOp>(op).getDestinations().empty())
-      return op->emitError("internal: destinations are bound before kernels are lowered");
+      return op->emitError("invalid: quern-to-linalg comes after quern-fuse for '")
+             << op->getName() << "', which writes into a destination";
     if (failed(checkNamed(op)))
       return failure();
     SmallVector<Value> operands;
@@ -150,7 +151,7 @@ struct QuernToLinalgPass : PassWrapper<QuernToLinalgPass, OperationPass<>> {
     return "lower the ops of kernels and functions to linalg on tensors";
   }
   void getDependentDialects(DialectRegistry &registry) const override {
-    registry.insert<arith::ArithDialect, kernel::KernelDialect, linalg::LinalgDialect,
+    registry.insert<QuernDialect, arith::ArithDialect, kernel::KernelDialect, linalg::LinalgDialect,
                     math::MathDialect, scf::SCFDialect, tensor::TensorDialect>();
   }
   void runOnOperation() override {

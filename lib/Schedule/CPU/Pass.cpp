@@ -5,10 +5,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "mlir/Pass/Pass.h"
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "quern/Dialect/Quern/IR/Quern.h"
 #include "quern/Schedule/CPU.h"
@@ -34,8 +38,10 @@ struct ScheduleCPUPass : PassWrapper<ScheduleCPUPass, OperationPass<ModuleOp>> {
     return "the loops of each kernel (what launches them is left out)";
   }
   void getDependentDialects(DialectRegistry &registry) const override {
-    registry.insert<QuernDialect, arith::ArithDialect, func::FuncDialect, LLVM::LLVMDialect,
-                    math::MathDialect, scf::SCFDialect, vector::VectorDialect>();
+    registry
+        .insert<QuernDialect, affine::AffineDialect, arith::ArithDialect, func::FuncDialect,
+                linalg::LinalgDialect, LLVM::LLVMDialect, math::MathDialect, memref::MemRefDialect,
+                scf::SCFDialect, tensor::TensorDialect, vector::VectorDialect>();
   }
   void runOnOperation() override {
     std::string error;

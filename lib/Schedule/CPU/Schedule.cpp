@@ -169,7 +169,7 @@ FailureOr<OwningOpRef<ModuleOp>> quern::scheduleKernel(kernel::FuncOp original,
   std::string reason;
   if (options.reference || !scheduleContraction(emitter, reason)) {
     if (!kernel.getPacked().empty())
-      return original.emitError("internal: a packed operand is read by no contraction: ")
+      return original.emitError("invalid: a packed operand is read by no contraction: ")
              << (options.reference ? "the reference reads plain constants" : reason);
     if (failed(scheduleNest(emitter)))
       return failure();

@@ -16,14 +16,28 @@ func.func @nameless(%y: memref<?xf32> {quern.out, quern.result = 0 : i64}) {
 
 // -----
 
-// expected-error@+1 {{internal: out buffer 0 is no result's}}
+// expected-error@+1 {{invalid: out buffer 0 is no result's}}
 func.func @nobodys(%y: memref<4xf32> {quern.out}) {
   return
 }
 
 // -----
 
-// expected-error@+1 {{internal: expected a bufferised function without results}}
+// expected-error@+1 {{invalid: expected a function on buffers, as quern-bufferize makes it, without results}}
 func.func @tensors(%x: tensor<4xf32>) -> tensor<4xf32> {
   return %x : tensor<4xf32>
+}
+
+// -----
+
+// expected-error@+1 {{invalid: expected a function on buffers, as quern-bufferize makes it, got argument 0 of type 'tensor<4xf32>'}}
+func.func @tensor(%x: tensor<4xf32>) {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{invalid: expected each result to have one buffer, got result 0}}
+func.func @twice(%x: memref<4xf32> {quern.result = 0 : i64}, %y: memref<4xf32> {quern.result = 0 : i64}) {
+  return
 }

@@ -11,7 +11,7 @@ kernel.func @k kind "generic" {
 
 // -----
 
-// expected-error@below {{internal: a packed operand is read by no contraction: no reduction}}
+// expected-error@below {{invalid: a packed operand is read by no contraction: no reduction}}
 kernel.func @k kind "pointwise" packed [0] {
 ^bb0(%x: tensor<8xf32>, %o: tensor<8xf32>):
   %1 = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}

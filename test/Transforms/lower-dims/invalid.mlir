@@ -9,7 +9,7 @@ func.func @unknown() {
 // -----
 
 func.func @no_size() {
-  // expected-error @below {{'kernel.dim' op expected a known size, got "S"}}
+  // expected-error @below {{'kernel.dim' op attribute 'dim' failed to satisfy constraint: a size, #quern.dim<…>}}
   %0 = kernel.dim "S"
   return
 }

@@ -11,10 +11,10 @@
 // CHECK: %[[Y:.*]] = call @callee
 // CHECK: kernel.refine %[[Y]] : tensor<?x?xf32> to tensor<?x7xf32, #quern.dims<2*B + 1>>
 // CHECK: return {{.*}} : tensor<?x?xf32, #quern.dims<B, S>>, tensor<?x7xf32, #quern.dims<2*B + 1>>
-func.func @two_calls(%a: tensor<?x?xf32, #quern.dims<B, S>>, %b: tensor<?x?xf32, #quern.dims<2*B+1, 7>>)
+func.func @two_calls(%a: tensor<?x?xf32, #quern.dims<B, S>>, %b: tensor<?x7xf32, #quern.dims<2*B+1>>)
     -> (tensor<?x?xf32>, tensor<?x?xf32>) {
   %0 = kernel.refine %a : tensor<?x?xf32, #quern.dims<B, S>> to tensor<?x?xf32>
-  %1 = kernel.refine %b : tensor<?x?xf32, #quern.dims<2*B+1, 7>> to tensor<?x?xf32>
+  %1 = kernel.refine %b : tensor<?x7xf32, #quern.dims<2*B+1>> to tensor<?x?xf32>
   %2 = call @callee(%0) : (tensor<?x?xf32>) -> tensor<?x?xf32>
   %3 = call @callee(%1) : (tensor<?x?xf32>) -> tensor<?x?xf32>
   return %2, %3 : tensor<?x?xf32>, tensor<?x?xf32>

@@ -24,15 +24,8 @@ func.func @unbound(%a: tensor<?xf32, #quern.dims<2*S>>) {
 
 // -----
 
-// expected-error @below {{expected a #quern.range for size B in quern.dims, got 8}}
-func.func @range(%a: tensor<?xf32, #quern.dims<B>>) attributes {quern.dims = {B = 8}} {
-  return
-}
-
-// -----
-
-// expected-error @below {{expected quern.dims to be a dictionary, got 8}}
-func.func @ranges(%a: tensor<?xf32, #quern.dims<B>>) attributes {quern.dims = 8} {
+// expected-error @below {{invalid: quern.dims has a range of size C, which no argument and no kernel.bind_dims binds}}
+func.func @nobody(%a: tensor<?xf32, #quern.dims<B>>) attributes {quern.dims = {C = #quern.range<1, 8>}} {
   return
 }
 

@@ -10,6 +10,7 @@
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/IR/OpImplementation.h"
 #include "mlir/Transforms/InliningUtils.h"
+#include "quern/Dialect/Quern/IR/Quern.h"
 #include "llvm/ADT/SetVector.h"
 
 #include "quern/Dialect/Kernel/IR/KernelDialect.cpp.inc"
@@ -118,6 +119,24 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &tables) {
     return emitOpError("expected ")
            << kernel.getNumIns() << " ins and " << kernel.getNumOuts() << " outs, as @"
            << kernel.getSymName() << ", got " << getIns().size() << " and " << getOuts().size();
+  // Dtypes may differ in their signs: bodies lose them before host functions.
+  for (auto [i, operand] : llvm::enumerate(llvm::concat<Value>(getIns(), getOuts()))) {
+    auto type = cast<ShapedType>(operand.getType());
+    auto argument = dyn_cast<ShapedType>(kernel.getBody().front().getArgument(i).getType());
+    auto mayDiffer = [&](int64_t a, int64_t b) {
+      return a == b || ShapedType::isDynamic(a) || ShapedType::isDynamic(b) || kernel.isStrided(i);
+    };
+    auto bits = [](ShapedType t) {
+      return t.getElementType().isIntOrFloat() ? t.getElementTypeBitWidth() : 0;
+    };
+    if (!argument || !type.hasRank() || !argument.hasRank() ||
+        type.getRank() != argument.getRank() ||
+        !llvm::all_of_zip(type.getShape(), argument.getShape(), mayDiffer) ||
+        bits(type) != bits(argument))
+      return emitOpError("expected operand ")
+             << i << " to be as argument " << i << " of @" << kernel.getSymName() << ", got "
+             << type << " and " << kernel.getBody().front().getArgument(i).getType();
+  }
   for (size_t i = 0; i + 1 < getShare().size(); i += 2)
     if (!kernel.mayShare(getShare()[i], getShare()[i + 1]))
       return emitOpError("expected share to be among the pairs of @") << kernel.getSymName();

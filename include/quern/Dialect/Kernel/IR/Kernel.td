@@ -22,6 +22,7 @@ def Kernel_Dialect : Dialect {
   let name = "kernel";
   let summary = "kernels as symbols, and the host ops around them";
   let cppNamespace = "::quern::kernel";
+  let dependentDialects = ["::quern::QuernDialect"]; // sizes are its attributes
   let extraClassDeclaration = [{
     /// Set by tools (`--quern-report`): passes say as remarks what they chose and refused.
     bool reporting = false;
@@ -125,13 +126,19 @@ def Kernel_GuardOp : Kernel_Op<"guard", [MemoryEffects<[MemWrite]>]> {
 }
 
 // Not speculatable: it stays behind the op that binds its symbols.
+def Kernel_SizeAttr : Attr<CPred<"::llvm::isa<::quern::DimAttr>($_self)">, "a size, #quern.dim<…>"> {
+  let storageType = "::mlir::Attribute";
+  let returnType = "::mlir::Attribute";
+  let convertFromStorage = "$_self";
+}
+
 def Kernel_DimOp : Kernel_Op<"dim", [NoMemoryEffect]> {
   let summary = "the run-time value of a size expression over the function's symbols";
   let description = [{
     Its symbols are bound by the dims of the function's arguments (or by `bind_dims`), so the op
     has no operands. `quern-lower-dims` turns it into arithmetic on `tensor.dim`/`memref.dim`.
   }];
-  let arguments = (ins AnyAttr:$dim);
+  let arguments = (ins Kernel_SizeAttr:$dim);
   let results = (outs Index:$result);
   let assemblyFormat = "$dim attr-dict";
 }

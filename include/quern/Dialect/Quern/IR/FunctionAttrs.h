@@ -6,7 +6,8 @@
 ///
 /// \file
 /// Names of the attributes on a `func.func` that are contracts with its callers.
-/// They end up in the compiled signature (`quern_function`).
+/// They end up in the compiled signature (`quern_function`). The dialect verifies them: an
+/// attribute of another name or place, or with a value of another kind, is an error.
 ///
 /// \code
 /// func.func @step(%w: tensor<4xf32> {quern.donated}, %out: tensor<4xf32>)
@@ -29,6 +30,9 @@ inline constexpr llvm::StringLiteral donatedAttrName = "quern.donated";
 inline constexpr llvm::StringLiteral resultIntoAttrName = "quern.into";
 /// On an argument or a result: the name that users know it by (any UTF-8).
 inline constexpr llvm::StringLiteral nameAttrName = "quern.name";
+
+/// On a function: a dictionary of `#quern.range<…>` by the names of sizes.
+inline constexpr llvm::StringLiteral dimRangesAttrName = "quern.dims";
 
 // After bufferisation the function has no results: `quern-bufferize` writes these.
 //

@@ -22,6 +22,10 @@ def Quern_Dialect : Dialect {
   let summary = "tensor operators, named after ATen's";
   let cppNamespace = "::quern";
   let useDefaultAttributePrinterParser = 0;
+  // FunctionAttrs.h
+  let hasOperationAttrVerify = 1;
+  let hasRegionArgAttrVerify = 1;
+  let hasRegionResultAttrVerify = 1;
   let extraClassDeclaration = [{
     // One function for each family, defined beside its ops.
 #define QUERN_FAMILY(Family) void add##Family##Ops();
