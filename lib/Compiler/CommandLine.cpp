@@ -6,7 +6,7 @@
 
 #include "quern/Compiler/CommandLine.h"
 
-#include "quern/Support/Version.h"
+#include "quern/Support/Tool.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace llvm;
@@ -64,7 +64,7 @@ ReplacedOption::ReplacedOption(StringRef name) {
 }
 
 void parseToolOptions(int argc, char **argv, StringRef overview) {
-  setVersionPrinter();
+  startTool();
   std::string errors;
   raw_string_ostream os(errors);
   if (!cl::ParseCommandLineOptions(argc, argv, overview, &os)) {

@@ -65,13 +65,6 @@ std::pair<quern_status, std::string> splitStatus(StringRef text) {
 }
 
 int reportError(Error error) {
-  // LLVM ends the process at exit when this is left to it.
-  outs().flush();
-  if (std::error_code failed = outs().error()) {
-    outs().clear_error();
-    error = joinErrors(std::move(error),
-                       runtimeError("standard output cannot be written: " + failed.message()));
-  }
   std::string message;
   quern_status status = takeError(std::move(error), message);
   if (status != QUERN_OK)

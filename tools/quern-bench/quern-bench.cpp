@@ -23,7 +23,7 @@
 #include "quern/Import/ATen/Graph.h"
 #include "quern/Support/Error.h"
 #include "quern/Support/Output.h"
-#include "quern/Support/Version.h"
+#include "quern/Support/Tool.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/InitLLVM.h"
@@ -192,7 +192,7 @@ static Error writeResults(ArrayRef<Figure> figures) {
 
 int main(int argc, char **argv) {
   InitLLVM init(argc, argv);
-  setVersionPrinter();
+  startTool();
   cl::HideUnrelatedOptions(category);
   cl::ParseCommandLineOptions(argc, argv,
                               "times kernels against limits of this machine, timed in the same "
@@ -222,5 +222,5 @@ int main(int argc, char **argv) {
   if (!jsonFile.empty())
     if (Error error = writeResults(figures))
       return reportError(std::move(error));
-  return reportError(Error::success());
+  return QUERN_OK;
 }

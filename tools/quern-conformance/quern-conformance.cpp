@@ -6,7 +6,7 @@
 
 #include "quern/Conformance/Conformance.h"
 #include "quern/Support/Error.h"
-#include "quern/Support/Version.h"
+#include "quern/Support/Tool.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/raw_ostream.h"
@@ -96,7 +96,7 @@ static int runOnnxCommand() {
 
 int main(int argc, char **argv) {
   InitLLVM init(argc, argv);
-  setVersionPrinter();
+  startTool();
   cl::HideUnrelatedOptions(category);
   cl::HideUnrelatedOptions(category, atenCommand);
   cl::HideUnrelatedOptions(category, onnxCommand);

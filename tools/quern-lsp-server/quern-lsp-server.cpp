@@ -6,10 +6,10 @@
 
 #include "mlir/Tools/mlir-lsp-server/MlirLspServerMain.h"
 #include "quern/Pipelines/Registry.h"
-#include "quern/Support/Version.h"
+#include "quern/Support/Tool.h"
 
 int main(int argc, char **argv) {
-  quern::setVersionPrinter();
+  quern::startTool();
   // What LLVM's libraries register; the server's own options come later.
   llvm::cl::OptionCategory none("");
   llvm::cl::HideUnrelatedOptions(none);

@@ -10,7 +10,7 @@
 #include "quern/Pipelines/Registry.h"
 #include "quern/Support/Error.h"
 #include "quern/Support/Output.h"
-#include "quern/Support/Version.h"
+#include "quern/Support/Tool.h"
 #include "quern/Transforms/Report.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -54,7 +54,7 @@ static int run(int argc, char **argv, mlir::DialectRegistry &registry) {
   mlir::MlirOptMainConfig config = mlir::MlirOptMainConfig::createFromCLOptions();
   if (config.shouldShowDialects() || config.shouldListPasses()) {
     (void)mlir::MlirOptMain(argc, argv, input, output, registry);
-    return quern::reportError(llvm::Error::success());
+    return QUERN_OK;
   }
   isVerifyingDiagnostics = config.shouldVerifyDiagnostics();
   if (llvm::Error error = quern::checkOutputPath(output))
@@ -73,12 +73,12 @@ static int run(int argc, char **argv, mlir::DialectRegistry &registry) {
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
-  quern::setVersionPrinter();
+  quern::startTool();
   // Needs no input, so that it comes before the driver.
   for (int i = 1; i < argc; ++i)
     if (llvm::StringRef(argv[i]).ltrim('-') == printOpStatus.ArgStr) {
       quern::printOpStatus(llvm::outs());
-      return quern::reportError(llvm::Error::success());
+      return QUERN_OK;
     }
   // What LLVM's libraries register for themselves is not for users of this tool (--help-hidden).
   for (auto &entry : cl::getRegisteredOptions())

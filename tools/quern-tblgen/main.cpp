@@ -6,7 +6,7 @@
 
 #include "llvm/TableGen/Main.h"
 #include "Records.h"
-#include "quern/Support/Version.h"
+#include "quern/Support/Tool.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
 
@@ -51,7 +51,7 @@ bool run(raw_ostream &os, const RecordKeeper &records) {
 
 int main(int argc, char **argv) {
   InitLLVM init(argc, argv);
-  quern::setVersionPrinter();
+  quern::startTool();
   cl::ParseCommandLineOptions(argc, argv, "Quern's TableGen backends\n");
   return TableGenMain(argv[0], &run);
 }

@@ -52,8 +52,7 @@ quern_status takeError(llvm::Error error, std::string &message);
 /// The status that a diagnostic's text tells by its prefix, and the text without it. Without one it
 /// is about the input: QUERN_INVALID.
 std::pair<quern_status, std::string> splitStatus(llvm::StringRef text);
-/// Prints `error: <text>` on stderr and answers the exit code. Without an error, standard output is
-/// flushed, and what could not be written to it is one.
+/// Prints `error: <text>` on stderr and answers the exit code.
 int reportError(llvm::Error error);
 
 } // namespace quern

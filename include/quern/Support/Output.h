@@ -17,7 +17,7 @@ namespace quern {
 llvm::Error checkOutputPath(llvm::StringRef path);
 
 /// Writes the file that `write` gives, beside `path` and renamed at the end. `-` is standard
-/// output, which `reportError` checks; a device is written as it is.
+/// output, whose errors Tool.h reports; a device is written as it is.
 llvm::Error writeOutput(llvm::StringRef path, llvm::function_ref<void(llvm::raw_ostream &)> write);
 
 } // namespace quern
