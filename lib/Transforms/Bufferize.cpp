@@ -260,7 +260,8 @@ Value HostFunction::copyTo(OpBuilder &b, Value from, Value to) {
   kernel::FuncOp copy =
       getCopyKernel(symbols, type.getShape(), type.getElementType(), from.getLoc());
   return kernel::LaunchOp::create(b, from.getLoc(), TypeRange(type), copy.getSymName(),
-                                  ValueRange(from), ValueRange(to), copy.getShareAttr())
+                                  ValueRange(from), ValueRange(to), copy.getShareAttr(),
+                                  /*sizes=*/Attribute())
       .getResult(0);
 }
 
@@ -417,7 +418,8 @@ struct Bufferize : quern::impl::QuernBufferizeBase<Bufferize> {
             getCopyKernel(symbols, type.getShape(), type.getElementType(), copy.getLoc());
         auto launch =
             kernel::LaunchOp::create(rewriter, copy.getLoc(), TypeRange(), kernel.getSymName(),
-                                     copy.getSource(), copy.getTarget(), kernel.getShareAttr());
+                                     copy.getSource(), copy.getTarget(), kernel.getShareAttr(),
+                                     /*sizes=*/Attribute());
         if (isReporting(func))
           emitReport(launch) << "a buffer is copied: its old content is needed later";
         copy.erase();

@@ -46,7 +46,7 @@ static LogicalResult verifyType(func::FuncOp func, const Twine &where, Type type
   if (!getDType(shaped.getElementType()))
     return error("unsupported: ") << "has elements of type " << shaped.getElementType();
   auto dims = dyn_cast_or_null<DimsAttr>(cast<RankedTensorType>(type).getEncoding());
-  if (dims && int64_t(dims.getDims().size()) != shaped.getNumDynamicDims())
+  if (dims && dims.getDims().size() != size_t(shaped.getNumDynamicDims()))
     return error("invalid: ") << "has names for " << dims.getDims().size() << " sizes, of which "
                               << shaped.getNumDynamicDims() << " are `?`";
   int64_t bytes = 8;
@@ -101,11 +101,18 @@ Facts getSignatureFacts(func::FuncOp func) {
 /// Whether a tensor of these sizes takes at most QUERN_MAX_BYTES.
 static Condition fits(ArrayRef<Dim> dims, Type element) {
   MLIRContext *ctx = element.getContext();
-  Dim bytes = getTensorBytes(dims, element);
-  // A coefficient that 64 bits do not hold makes the product unknown.
-  if (bytes.isUnknown() && llvm::none_of(dims, [](Dim d) { return d.isUnknown(); }))
-    bytes = Dim::constant(ctx, INT64_MAX);
-  return Condition::le(bytes, Dim::constant(ctx, QUERN_MAX_BYTES));
+  Dim bytes = Dim::constant(ctx, (element.getIntOrFloatBitWidth() + 7) / 8);
+  Dim most = Dim::constant(ctx, QUERN_MAX_BYTES);
+  for (Dim d : dims) {
+    // A product that has no expression (64 bits do not hold a coefficient, or it has too many
+    // parts) is compared factor by factor: x * d <= y is x <= floordiv(y, d).
+    Dim product = bytes * d;
+    if (!product.isUnknown() || d.isUnknown())
+      bytes = product;
+    else
+      most = Dim::floorDiv(most, Dim::max(d, Dim::constant(ctx, 1)));
+  }
+  return Condition::le(bytes, most);
 }
 
 void assumeArgumentsFit(func::FuncOp func, Facts &facts) {
@@ -133,35 +140,63 @@ static bool addCheck(Operation *op, MetaResult &result, Facts &facts, StringRef 
   return true;
 }
 
+/// The symbols of sizes as the end of a message, `, got B = {0}`, and what fills it: a size that
+/// is not exact has no value to tell.
+static std::string tellSymbols(ArrayRef<Dim> dims, SmallVectorImpl<MetaArg> &args) {
+  std::string text;
+  for (Dim d : dims)
+    d.walkSymbols([&](StringRef name) {
+      Dim symbol = Dim::symbol(d.getContext(), name);
+      if (llvm::is_contained(args, MetaArg(symbol)))
+        return;
+      text += (args.empty() ? ", got " : ", ") + symbol.str() + " = {" +
+              std::to_string(args.size()) + "}";
+      args.push_back(symbol);
+    });
+  return text;
+}
+
 /// Adds the checks that the sizes of a result are numbers that a tensor can have.
 static bool checkSizes(Operation *op, MetaResult &result, Facts &facts, RankedTensorType type) {
   SmallVector<Dim> dims = getDims(type);
-  Dim zero = Dim::constant(op->getContext(), 0);
-  // A size that is not exact has no value to tell: its symbols have.
   std::string text = "expected dims [";
   llvm::raw_string_ostream os(text);
   llvm::interleaveComma(dims, os);
   os << "] of " << dtypeName(type.getElementType());
-  std::string symbols;
   SmallVector<MetaArg> args;
-  for (Dim d : dims)
-    d.walkSymbols([&](StringRef name) {
-      Dim symbol = Dim::symbol(op->getContext(), name);
-      if (llvm::is_contained(args, MetaArg(symbol)))
-        return;
-      symbols += (args.empty() ? ", got " : ", ") + symbol.str() + " = {" +
-                 std::to_string(args.size()) + "}";
-      args.push_back(symbol);
-    });
+  std::string symbols = tellSymbols(dims, args);
   auto check = [&](const Condition &condition, const Twine &what) {
     return addCheck(op, result, facts, "result", condition, text + what + symbols, args);
   };
+  Dim zero = Dim::constant(op->getContext(), 0);
   for (Dim d : dims)
     if (!check(Condition::exact(d), " to be at least 0 and to fit 64 bits") ||
         !check(Condition::le(zero, d), " to be at least 0 and to fit 64 bits"))
       return false;
   return check(fits(dims, type.getElementType()),
                " to take at most " + Twine(QUERN_MAX_BYTES) + " bytes");
+}
+
+/// Adds the checks that the sizes in attributes have a value.
+static bool checkAttributes(Operation *op, MetaResult &result, Facts &facts) {
+  auto check = [&](Dim d) {
+    if (d.isExact())
+      return true;
+    SmallVector<MetaArg> args;
+    std::string symbols = tellSymbols(d, args);
+    return addCheck(op, result, facts, "sizes", Condition::exact(d),
+                    "expected " + d.str() + " to fit 64 bits and its divisors to be at least 1" +
+                        symbols,
+                    args);
+  };
+  for (NamedAttribute attr : op->getAttrs()) {
+    if (auto dim = dyn_cast<DimAttr>(attr.getValue()); dim && !check(Dim(dim)))
+      return false;
+    if (auto dims = dyn_cast<DimsAttr>(attr.getValue()))
+      if (!llvm::all_of(dims.getDims(), check))
+        return false;
+  }
+  return true;
 }
 
 MetaResult runChecks(Operation *op, const Facts &facts) {
@@ -172,6 +207,8 @@ MetaResult runChecks(Operation *op, const Facts &facts) {
   for (const UndecidedCheck &check : result.undecided)
     known.assume(check.condition);
 
+  if (!checkAttributes(op, result, known))
+    return result;
   auto claim = [&](StringRef id, StringRef what, Value value, const TensorMeta &output) {
     for (auto [i, dims] :
          llvm::enumerate(llvm::zip(getDims(cast<RankedTensorType>(value.getType())), output.dims)))

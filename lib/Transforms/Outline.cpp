@@ -62,7 +62,9 @@ bool isRemadeInside(OpOperand &operand) {
   DenseElementsAttr value;
   if (matchPattern(def, m_Constant(&value)))
     return value.isSplat();
-  return made && !made->getNumOperands() && made.getOpRecord().fusion == FusionClass::Creation;
+  // One that may have to be broadcast is read like any other operand.
+  return made && !made->getNumOperands() && made.getOpRecord().fusion == FusionClass::Creation &&
+         !getOperandForm(reader, operand).strided;
 }
 
 namespace {
@@ -73,6 +75,10 @@ public:
   KernelBuilder(ArrayRef<Operation *> ops) : ops(ops), b(ops.front()->getContext()) {}
 
   LogicalResult build();
+
+  /// What the launch says of the kernel's symbols: see `sizes` of kernel.launch. Null where no
+  /// operand may be of size 1 instead.
+  DimsAttr getSizes() const;
 
   SmallVector<Value> ins;  ///< the host's values
   SmallVector<Value> outs; ///< results of the group
@@ -251,6 +257,25 @@ LogicalResult KernelBuilder::build() {
   return success();
 }
 
+DimsAttr KernelBuilder::getSizes() const {
+  llvm::DenseSet<Dim> told;
+  for (BlockArgument arg : block->getArguments())
+    if (!llvm::is_contained(strided, int64_t(arg.getArgNumber())))
+      for (Dim d : getDims(cast<RankedTensorType>(arg.getType())))
+        told.insert(d);
+  llvm::DenseMap<Dim, Dim> outer;
+  for (auto [host, own] : local)
+    outer[own] = host;
+  SmallVector<Dim> sizes;
+  bool isNeeded = false;
+  for (Dim d : kernel::FuncOp(*kernel).getSymbols()) {
+    isNeeded |= !told.contains(d);
+    sizes.push_back(d.substitute(
+        [&](StringRef name) { return outer.lookup(Dim::symbol(d.getContext(), name)); }));
+  }
+  return isNeeded ? DimsAttr::get(block->getParentOp()->getContext(), sizes) : DimsAttr();
+}
+
 /// `k_` and what the kernel computes: no name of the C library.
 std::string kernelName(ArrayRef<Operation *> ops) {
   std::string name = "k";
@@ -272,6 +297,7 @@ kernel::LaunchOp Outliner::outline(ArrayRef<Operation *> ops, Operation *before)
   KernelBuilder builder(ops);
   if (failed(builder.build()))
     return {};
+  DimsAttr symbolSizes = builder.getSizes();
   std::string text;
   llvm::raw_string_ostream os(text);
   builder.kernel->getOperation()->print(os, OpPrintingFlags().useLocalScope());
@@ -303,7 +329,7 @@ kernel::LaunchOp Outliner::outline(ArrayRef<Operation *> ops, Operation *before)
     destinations.push_back(tensor::EmptyOp::create(b, loc, type, sizes));
   }
   auto launch = kernel::LaunchOp::create(b, loc, types, kernel.getSymName(), builder.ins,
-                                         destinations, kernel.getShareAttr());
+                                         destinations, kernel.getShareAttr(), symbolSizes);
   for (auto [out, result] : llvm::zip(builder.outs, launch->getResults()))
     out.replaceAllUsesWith(result);
   for (Operation *op : llvm::reverse(ops)) {

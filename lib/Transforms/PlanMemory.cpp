@@ -231,6 +231,11 @@ struct PlanMemory : quern::impl::QuernPlanMemoryBase<PlanMemory> {
       starts.push_back(total);
       total = total + entry.second.unit * entry.second.units;
     }
+    if (total.isUnknown()) {
+      func.emitError("unsupported: the bytes of all buffers as one expression: it has more than ")
+          << Dim::maxNodes << " parts";
+      return signalPassFailure();
+    }
     func->setAttr(arenaBytesAttrName, total.getAttr());
     func->setAttr(unplannedBytesAttrName, separate.getAttr());
     if (isReporting(func))

@@ -104,7 +104,7 @@ func.func @f(%x: tensor<3xf16>) -> tensor<2xf16> {
 
 //--- a size that 64 bits do not hold
 // in: i8[4x1] 1
-// error: expand_result: expected dims [B, 4611686018427387904*B] of i8 to be at least 0 and to fit 64 bits, got B = 4
+// error: expand_sizes: expected 4611686018427387904*B to fit 64 bits and its divisors to be at least 1, got B = 4
 func.func @f(%x: tensor<?x1xi8, #quern.dims<B>>) -> tensor<?x?xi8> {
   %0 = quern.expand %x {size = #quern.dims<B, 4611686018427387904*B>} : (tensor<?x1xi8, #quern.dims<B>>) -> tensor<?x?xi8>
   return %0 : tensor<?x?xi8>
@@ -130,7 +130,7 @@ func.func @f(%x: tensor<?x1xf32, #quern.dims<B>>) -> tensor<?xf32> {
 //--- a size divided by zero
 // in: f32[1] 1
 // in: f32[3] 1
-// error: expand_result: expected dims [floordiv(9, B - 3)] of f32 to be at least 0 and to fit 64 bits, got B = 3
+// error: expand_sizes: expected floordiv(9, B - 3) to fit 64 bits and its divisors to be at least 1, got B = 3
 func.func @f(%x: tensor<1xf32>, %y: tensor<?xf32, #quern.dims<B>>) -> tensor<?xf32> {
   %0 = quern.expand %x {size = #quern.dims<floordiv(9, B - 3)>} : (tensor<1xf32>) -> tensor<?xf32>
   return %0 : tensor<?xf32>
@@ -142,4 +142,79 @@ func.func @f(%x: tensor<1xf32>, %y: tensor<?xf32, #quern.dims<B>>) -> tensor<?xf
 func.func @f(%x: tensor<?x?xf32, #quern.dims<B, floordiv(B, B - 3)>>) -> tensor<?x?xf32> {
   %0 = quern.exp %x : (tensor<?x?xf32, #quern.dims<B, floordiv(B, B - 3)>>) -> tensor<?x?xf32>
   return %0 : tensor<?x?xf32>
+}
+
+//--- two free sizes that broadcast, and no result that has the size: 1 and 3
+// in: f32[1x4] 2
+// in: f32[3x4] 1 2 3 4 5 6 7 8 9 10 11 12
+// out: f32[] 156
+// out: f32[4] 10 12 14 16
+// out: f32[] 24
+func.func @f(%a: tensor<?x4xf32>, %b: tensor<?x4xf32>) -> (tensor<f32>, tensor<4xf32>, tensor<f32>) {
+  %0 = quern.mul %a, %b : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32>
+  %1 = quern.sum %0 : (tensor<?x4xf32>) -> tensor<f32>
+  %2 = quern.mean %0 {dim = array<i64: 0>} : (tensor<?x4xf32>) -> tensor<4xf32>
+  %3 = quern.amax %0 : (tensor<?x4xf32>) -> tensor<f32>
+  return %1, %2, %3 : tensor<f32>, tensor<4xf32>, tensor<f32>
+}
+
+//--- the same: 3 and 1
+// in: f32[3x4] 1 2 3 4 5 6 7 8 9 10 11 12
+// in: f32[1x4] 2
+// out: f32[] 156
+func.func @f(%a: tensor<?x4xf32>, %b: tensor<?x4xf32>) -> tensor<f32> {
+  %0 = quern.mul %a, %b : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32>
+  %1 = quern.sum %0 : (tensor<?x4xf32>) -> tensor<f32>
+  return %1 : tensor<f32>
+}
+
+//--- the same: 1 and 0
+// in: f32[1x4] 2
+// in: f32[0x4]
+// out: f32[] 0
+func.func @f(%a: tensor<?x4xf32>, %b: tensor<?x4xf32>) -> tensor<f32> {
+  %0 = quern.mul %a, %b : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32>
+  %1 = quern.sum %0 : (tensor<?x4xf32>) -> tensor<f32>
+  return %1 : tensor<f32>
+}
+
+//--- a size that only an attribute tells, against one that is 1
+// in: f32[1] 2
+// in: f32[5] 1
+// out: f32[] 10
+func.func @f(%b: tensor<?xf32, #quern.dims<B>>, %c: tensor<?xf32, #quern.dims<C>>) -> tensor<f32> {
+  %one = quern.full {size = #quern.dims<C>, fill_value = 1.0, dtype = f32} : () -> tensor<?xf32>
+  %0 = quern.mul %one, %b : (tensor<?xf32>, tensor<?xf32, #quern.dims<B>>) -> tensor<?xf32>
+  %1 = quern.sum %0 : (tensor<?xf32>) -> tensor<f32>
+  return %1 : tensor<f32>
+}
+
+//--- a value of two sizes that broadcast, used with each of them
+// in: f32[1] 1
+// in: f32[5] 0 1 2 3 4
+// out: f32[5] 1 1 1 1 1
+// out: f32[5] 0 1 2 3 4
+func.func @f(%b: tensor<?xf32, #quern.dims<B>>, %c: tensor<?xf32, #quern.dims<C>>) -> (tensor<?xf32>, tensor<?xf32>) {
+  %one = arith.constant dense<1.0> : tensor<1xf32>
+  %e = quern.expand %one {size = #quern.dims<bcast(B, C)>} : (tensor<1xf32>) -> tensor<?xf32>
+  %0 = quern.mul %e, %b : (tensor<?xf32>, tensor<?xf32, #quern.dims<B>>) -> tensor<?xf32>
+  %1 = quern.mul %e, %c : (tensor<?xf32>, tensor<?xf32, #quern.dims<C>>) -> tensor<?xf32>
+  return %0, %1 : tensor<?xf32>, tensor<?xf32>
+}
+
+//--- a slice from a size that has no value
+// in: i8[8] 1
+// in: i8[1] 1
+// error: slice_sizes: expected min(4, floordiv(9, B - 3)) + 4 to fit 64 bits and its divisors to be at least 1, got B = 1
+func.func @f(%x: tensor<8xi8>, %y: tensor<?xi8, #quern.dims<B>>) -> tensor<4xi8> {
+  %0 = quern.slice %x {start = #quern.dim<min(4, floordiv(9, B - 3))>, end = #quern.dim<min(4, floordiv(9, B - 3)) + 4>} : (tensor<8xi8>) -> tensor<4xi8>
+  return %0 : tensor<4xi8>
+}
+
+//--- a size that overflows as a value
+// in: i8[4] 1
+// error: dim_value_sizes: expected 4611686018427387904*B to fit 64 bits
+func.func @f(%y: tensor<?xi8, #quern.dims<B>>) -> tensor<i64> {
+  %0 = quern.dim_value {value = #quern.dim<4611686018427387904*B>, dtype = i64} : () -> tensor<i64>
+  return %0 : tensor<i64>
 }

@@ -300,17 +300,26 @@ LogicalResult HostEmitter::emitLaunch(kernel::LaunchOp op) {
   }
 
   // The symbols: a strided operand may be an operand of size 1 that is broadcast, so
-  // that its own size is not the symbol's; others tell it.
+  // that its own size is not the symbol's; others tell it, or the launch.
   SmallVector<Value> dims;
-  for (Dim symbol : k.getSymbols()) {
+  auto given = dyn_cast_or_null<DimsAttr>(op.getSizesAttr());
+  for (auto [number, symbol] : llvm::enumerate(k.getSymbols())) {
     Value size;
-    for (bool strided : {false, true})
-      for (auto [i, arg] : llvm::enumerate(args))
-        if (auto type = dyn_cast<RankedTensorType>(body.getArgument(i).getType());
-            type && k.isStrided(i) == strided)
-          for (auto [d, dim] : llvm::enumerate(getDims(type)))
-            if (!size && dim == symbol)
-              size = arg->sizes[d];
+    for (auto [i, arg] : llvm::enumerate(args))
+      if (auto type = dyn_cast<RankedTensorType>(body.getArgument(i).getType());
+          type && !k.isStrided(i))
+        for (auto [d, dim] : llvm::enumerate(getDims(type)))
+          if (!size && dim == symbol)
+            size = arg->sizes[d];
+    if (!size) {
+      if (!given || given.getDims().size() <= number)
+        return op.emitOpError("expected sizes, since only strided operands have ")
+               << symbol << " of @" << k.getSymName();
+      FailureOr<Value> evaluated = evaluate(op, given.getDims()[number]);
+      if (llvm::failed(evaluated))
+        return failure();
+      size = *evaluated;
+    }
     dims.push_back(size);
   }
   for (int64_t i : k.getStrided()) {

@@ -123,8 +123,9 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &tables) {
   for (auto [i, operand] : llvm::enumerate(llvm::concat<Value>(getIns(), getOuts()))) {
     auto type = cast<ShapedType>(operand.getType());
     auto argument = dyn_cast<ShapedType>(kernel.getBody().front().getArgument(i).getType());
+    bool isStrided = kernel.isStrided(i);
     auto mayDiffer = [&](int64_t a, int64_t b) {
-      return a == b || ShapedType::isDynamic(a) || ShapedType::isDynamic(b) || kernel.isStrided(i);
+      return a == b || ShapedType::isDynamic(a) || ShapedType::isDynamic(b) || isStrided;
     };
     auto bits = [](ShapedType t) {
       return t.getElementType().isIntOrFloat() ? t.getElementTypeBitWidth() : 0;
@@ -182,8 +183,8 @@ LogicalResult LaunchOp::bufferize(RewriterBase &rewriter, const BufferizationOpt
         return failure();
       list->push_back(*buffer);
     }
-  auto launch =
-      LaunchOp::create(rewriter, getLoc(), TypeRange(), getKernelAttr(), ins, outs, getShareAttr());
+  auto launch = LaunchOp::create(rewriter, getLoc(), TypeRange(), getKernelAttr(), ins, outs,
+                                 getShareAttr(), getSizesAttr());
   launch->setDiscardableAttrs((*this)->getDiscardableAttrDictionary());
   replaceOpWithBufferizedValues(rewriter, *this, outs);
   return success();

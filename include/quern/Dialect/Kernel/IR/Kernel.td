@@ -31,6 +31,15 @@ def Kernel_Dialect : Dialect {
 
 class Kernel_Op<string mnemonic, list<Trait> traits = []> : Op<Kernel_Dialect, mnemonic, traits>;
 
+class Kernel_SizeAttrOf<string attribute, string summary>
+    : Attr<CPred<"::llvm::isa<::quern::" # attribute # ">($_self)">, summary> {
+  let storageType = "::mlir::Attribute";
+  let returnType = "::mlir::Attribute";
+  let convertFromStorage = "$_self";
+}
+def Kernel_SizeAttr : Kernel_SizeAttrOf<"DimAttr", "a size, #quern.dim<…>">;
+def Kernel_SizesAttr : Kernel_SizeAttrOf<"DimsAttr", "a list of sizes, #quern.dims<…>">;
+
 def Kernel_FuncOp : Kernel_Op<"func", [Symbol, IsolatedFromAbove, SingleBlock]> {
   let summary = "what one kernel computes, in tensor semantics";
   let description = [{
@@ -87,14 +96,16 @@ def Kernel_LaunchOp : Kernel_Op<"launch", [
   let description = [{
     Destination-passing: every out is explicit (`tensor.empty` while unbound). `share` repeats the
     kernel's pairs that this launch may use, so that no symbol look-up is needed to ask; after
-    bufferisation, those that are one buffer here.
+    bufferisation, those that are one buffer here. `sizes` are the kernel's symbols as expressions
+    of the host, where only strided operands have one of them: a strided operand may be of size 1.
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<AnyShaped>:$ins, Variadic<AnyShaped>:$outs,
-                   DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$share);
+                   DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$share,
+                   OptionalAttr<Kernel_SizesAttr>:$sizes);
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let assemblyFormat = [{
     $kernel `ins` `(` ($ins^ `:` type($ins))? `)` `outs` `(` $outs `:` type($outs) `)`
-    (`share` $share^)? attr-dict (`->` type($results)^)?
+    (`share` $share^)? (`sizes` $sizes^)? attr-dict (`->` type($results)^)?
   }];
   let extraClassDeclaration = [{
     ::mlir::MutableOperandRange getDpsInitsMutable() { return getOutsMutable(); }
@@ -126,12 +137,6 @@ def Kernel_GuardOp : Kernel_Op<"guard", [MemoryEffects<[MemWrite]>]> {
 }
 
 // Not speculatable: it stays behind the op that binds its symbols.
-def Kernel_SizeAttr : Attr<CPred<"::llvm::isa<::quern::DimAttr>($_self)">, "a size, #quern.dim<…>"> {
-  let storageType = "::mlir::Attribute";
-  let returnType = "::mlir::Attribute";
-  let convertFromStorage = "$_self";
-}
-
 def Kernel_DimOp : Kernel_Op<"dim", [NoMemoryEffect]> {
   let summary = "the run-time value of a size expression over the function's symbols";
   let description = [{
