@@ -198,3 +198,18 @@ func.func @f(%a: tensor<2x1xf32>, %b: tensor<1x3xf32>) -> tensor<f32> {
   %2 = quern.sum %1 : (tensor<2x3xf32>) -> tensor<f32>
   return %2 : tensor<f32>
 }
+
+//--- a bias whose size is free, of one output
+// grad: 0,1,2
+// in: f32[1x2] 1 2
+// in: f32[1x2] 3 4
+// in: f32[1] 5
+// out: f32[] 16
+// out: f32[1x2] 3 4
+// out: f32[1x2] 1 2
+// out: f32[1] 1
+func.func @f(%x: tensor<1x?xf32>, %w: tensor<1x?xf32>, %b: tensor<?xf32>) -> tensor<f32> {
+  %0 = quern.linear %x, %w, %b : (tensor<1x?xf32>, tensor<1x?xf32>, tensor<?xf32>) -> tensor<1x1xf32>
+  %1 = quern.sum %0 : (tensor<1x1xf32>) -> tensor<f32>
+  return %1 : tensor<f32>
+}

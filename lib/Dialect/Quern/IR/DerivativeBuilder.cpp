@@ -64,6 +64,10 @@ void DerivativeBuilder::set(unsigned i, Term term, unsigned element) {
     same &= equal;
     fewer |= !equal && h.isConstant(1);
   }
+  // Sizes of 1 may stand behind dims that the operand does not have: those go first.
+  if (fewer && have.size() > want.size())
+    value = create("sum_to_size", {value},
+                   {b.getNamedAttr("size", attr(ArrayRef<Dim>(have).take_back(want.size())))});
   if (!same)
     value = create(fewer ? "expand" : "sum_to_size", {value}, {b.getNamedAttr("size", attr(want))});
   unsigned flat = values.getBeginOperandIndex() + element;
