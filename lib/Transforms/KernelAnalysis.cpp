@@ -146,6 +146,7 @@ public:
   }
 
   StringRef kind() const;
+  /// Asks for the kernel's kind.
   bool mayShare(unsigned out, unsigned in);
 
 private:
@@ -158,6 +159,8 @@ private:
   bool mixed = false;                ///< reductions over different loops
 
   bool readsOwnIndex(linalg::LinalgOp op, AffineMap map) const;
+  bool hasRows();
+  static bool sameSizes(Value a, Value b);
   /// What the op only adds or drops unit dims of; null for any other op.
   static Value unitReshape(Operation *op);
 };
@@ -214,8 +217,36 @@ bool Body::readsOwnIndex(linalg::LinalgOp op, AffineMap map) const {
   return next == kept.size();
 }
 
-/// Out may be the buffer of in when every op that sees something of `in` does so at the index it
-/// writes, or in the same row; and when the out is made by the last of these passes.
+bool Body::sameSizes(Value a, Value b) {
+  SmallVector<Dim> dims = getDims(cast<RankedTensorType>(a.getType()));
+  return a == b || (dims == getDims(cast<RankedTensorType>(b.getType())) &&
+                    llvm::none_of(dims, [](Dim d) { return d.isUnknown(); }));
+}
+
+/// Whether the kernel goes row by row on every target: what is reduced is read in its own row only,
+/// and each result has rows, its own or those of another result of its sizes.
+bool Body::hasRows() {
+  bool otherKind =
+      llvm::is_contained<StringRef>({"contraction", "convolution", "gather"}, kernel.getKind());
+  if (otherKind || mixed || !space || !extracted.empty())
+    return false;
+  for (Operation &inner : block.without_terminator()) {
+    auto op = dyn_cast<linalg::LinalgOp>(inner);
+    for (OpOperand &operand : inner.getOpOperands())
+      if (levels.lookup(operand.get()) && !unitReshape(&inner) &&
+          (!op || !readsOwnIndex(op, op.getMatchingIndexingMap(&operand))))
+        return false;
+  }
+  auto results = block.getTerminator()->getOperands();
+  return llvm::all_of(results, [&](Value v) {
+    return llvm::any_of(results,
+                        [&](Value other) { return levels.lookup(other) && sameSizes(v, other); });
+  });
+}
+
+/// Out may be the buffer of in when each of its elements is read only where it is overwritten, and
+/// by the last of the passes: for the same element of a result of this shape, or by reductions
+/// over its row, which end before results are written.
 bool Body::mayShare(unsigned out, unsigned in) {
   if (mixed || kernel.isStrided(in) || kernel.isStrided(kernel.getNumIns() + out))
     return false;
@@ -223,14 +254,16 @@ bool Body::mayShare(unsigned out, unsigned in) {
   if (from.getType() != block.getArgument(kernel.getNumIns() + out).getType())
     return false;
   Value result = block.getTerminator()->getOperand(out);
-  llvm::DenseSet<Value> seen{from};
+  // How an element of a value comes from `in`: through reductions of its row; by a read of the
+  // row's element of `in`; by a read of its own element.
+  enum class Read { Reduced, Row, Own };
+  llvm::DenseMap<Value, Read> seen{{from, Read::Own}};
+  bool reduces = false;
   int last = 0;
-  if (extracted.contains(from))
-    return false;
   for (Operation &inner : block.without_terminator()) {
     if (Value source = unitReshape(&inner)) {
-      if (seen.contains(source))
-        seen.insert(inner.getResult(0));
+      if (auto known = seen.find(source); known != seen.end())
+        seen.insert({inner.getResult(0), Read(known->second)});
       continue;
     }
     auto op = dyn_cast<linalg::LinalgOp>(inner);
@@ -239,17 +272,26 @@ bool Body::mayShare(unsigned out, unsigned in) {
         return false;
       continue;
     }
-    bool reads = false;
+    std::optional<Read> reads;
     for (OpOperand &operand : op->getOpOperands()) {
-      if (!seen.contains(operand.get()) ||
+      auto known = seen.find(operand.get());
+      if (known == seen.end() ||
           (op.isDpsInit(&operand) && !op.payloadUsesValueFromOperand(&operand)))
         continue;
-      if (!readsOwnIndex(op, op.getMatchingIndexingMap(&operand)))
-        return false;
+      AffineMap map = op.getMatchingIndexingMap(&operand);
       // A product sums over what other results need as well: only the rows of one space are safe.
-      if (op.getNumReductionLoops() && !op.getMatchingIndexingMap(&operand).isIdentity())
+      if (op.getNumReductionLoops() ? !map.isIdentity() : !readsOwnIndex(op, map))
         return false;
-      reads = true;
+      Read read = known->second;
+      if (op.getNumReductionLoops()) {
+        reduces = true;
+        read = Read::Reduced;
+      } else if (read == Read::Own && !map.isIdentity()) {
+        read = Read::Row;
+      }
+      // Reads of the row's element are the ones that others have to end before.
+      if (!reads || *reads == Read::Reduced || read == Read::Row)
+        reads = read;
     }
     if (!reads)
       continue;
@@ -257,12 +299,18 @@ bool Body::mayShare(unsigned out, unsigned in) {
       if (!readsOwnIndex(op, op.getMatchingIndexingMap(&init)))
         return false;
     for (Value v : op->getResults()) {
-      if (extracted.contains(v))
-        return false;
-      seen.insert(v);
+      seen.insert({v, *reads});
       last = std::max(last, levels.lookup(v));
     }
   }
+  if (llvm::any_of(seen, [&](auto &known) { return extracted.contains(known.first); }) ||
+      (reduces && !hasRows()))
+    return false;
+  // Nobody else reads it when results are written.
+  for (Value v : block.getTerminator()->getOperands())
+    if (auto known = seen.find(v); known != seen.end() && known->second != Read::Reduced &&
+                                   (known->second == Read::Row || !sameSizes(v, result)))
+      return false;
   return seen.contains(result) && result != from && levels.lookup(result) == last;
 }
 
@@ -285,6 +333,7 @@ LogicalResult deriveKernelFacts(kernel::FuncOp kernel) {
                  : convolution ? "convolution"
                  : gather      ? "gather"
                                : body.kind());
+  copy.setKind(kernel.getKind());
   SmallVector<int64_t> share;
   for (unsigned out = 0; out < kernel.getNumOuts(); ++out)
     for (unsigned in = 0; in < kernel.getNumIns(); ++in)

@@ -385,12 +385,16 @@ Value Body::load(BlockArgument argument, ArrayRef<Value> indices) {
   return memref::LoadOp::create(b, loc, buffer, place ? place : indexing.join(terms));
 }
 
-bool Body::isReadInPlace(unsigned out, ArrayRef<Value> indices, size_t first) const {
-  unsigned result = out - info.kernel.getNumIns();
-  return llvm::all_of(ArrayRef(loads).drop_front(first), [&](const Load &load) {
-    return load.argument >= info.kernel.getNumIns() ||
-           !info.kernel.mayShare(result, load.argument) || indices == ArrayRef(load.indices);
-  });
+bool Body::isReadInPlace(ArrayRef<Store> stores, size_t first) const {
+  unsigned numIns = info.kernel.getNumIns();
+  for (const Load &load : ArrayRef(loads).drop_front(first))
+    for (unsigned out = 0; load.argument < numIns && out < info.kernel.getNumOuts(); ++out)
+      if (info.kernel.mayShare(out, load.argument) &&
+          llvm::none_of(stores, [&](const Store &store) {
+            return store.argument == numIns + out && store.indices == load.indices;
+          }))
+        return false;
+  return true;
 }
 
 void Body::store(unsigned argument, ArrayRef<Value> indices, Value value) {

@@ -102,9 +102,14 @@ public:
     llvm::SmallVector<mlir::Value> indices;
   };
   llvm::SmallVector<Load> loads;
-  /// Whether an argument that the out may overwrite was, by the loads from `first` on, only read
-  /// where the out is written, at `indices`: by the same thread.
-  bool isReadInPlace(unsigned out, llvm::ArrayRef<mlir::Value> indices, size_t first = 0) const;
+  /// What a thread writes of an out.
+  struct Store {
+    unsigned argument;
+    llvm::SmallVector<mlir::Value> indices;
+  };
+  /// Whether the loads from number `first` on read what outs may overwrite only where `stores` do
+  /// so: in the same thread, which computes all values before it writes the first.
+  bool isReadInPlace(llvm::ArrayRef<Store> stores, size_t first = 0) const;
   Lanes *lanes = nullptr;
 
 private:

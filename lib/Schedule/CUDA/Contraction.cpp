@@ -273,19 +273,18 @@ bool ContractionEmitter::writeResults(Value sums, Value row, Value column) {
       return sum;
     };
     // Results of the product's own shape, whose indices are the product's in its order.
-    SmallVector<SmallVector<Value>> places;
+    SmallVector<Body::Store> stores;
     SmallVector<Value> values;
     SmallVector<Dim> shape = info.sizes(op->getResult(0));
     for (const Out &out : outs) {
       SmallVector<Value> indices =
           out.sizes == shape ? resultAt : indexing.reshape(resultAt, shape, out.sizes);
       values.push_back(k.body->element(out.value, indices));
-      places.push_back(indices);
+      stores.push_back({out.argument, indices});
     }
-    for (auto [out, indices, value] : llvm::zip(outs, places, values)) {
-      failed |= !k.body->isReadInPlace(out.argument, indices);
-      k.body->store(out.argument, indices, value);
-    }
+    failed |= !k.body->isReadInPlace(stores);
+    for (auto [store, value] : llvm::zip(stores, values))
+      k.body->store(store.argument, store.indices, value);
     k.body->onReduction = nullptr;
     return SmallVector<Value>();
   });

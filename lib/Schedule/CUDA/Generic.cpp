@@ -30,13 +30,6 @@ ScheduledModule scheduleGeneric(BodyInfo &info, const CudaScheduleOptions &) {
     else
       group->push_back(out);
   }
-  // Another thread might read what this one overwrites: elements of one shape only go with each
-  // other.
-  if (!info.kernel.getShare().empty() && groups.size() > 1) {
-    info.kernel.emitError("unsupported: a CUDA kernel with results of different shapes that "
-                          "share memory with its operands");
-    return {};
-  }
   KernelBuilder k(info, threads);
   Indexing &indexing = *k.indexing;
   Value number =
@@ -49,16 +42,20 @@ ScheduledModule scheduleGeneric(BodyInfo &info, const CudaScheduleOptions &) {
     blocks = blocks.isConstant(0) ? needed : Dim::max(blocks, needed);
     scf::IfOp exists = k.enterIf(k.lessThan(number, indexing.size(total)));
     SmallVector<Value> indices = indexing.delinearize(number, sizes), values;
-    for (const Out &out : group)
+    SmallVector<Body::Store> stores;
+    size_t firstLoad = k.body->loads.size();
+    for (const Out &out : group) {
       values.push_back(k.body->element(out.value, indices));
-    for (auto [out, value] : llvm::zip(group, values)) {
-      if (!k.body->isReadInPlace(out.argument, indices)) {
-        info.kernel.emitError("unsupported: a CUDA kernel, of the generic kind, whose threads read "
-                              "what others overwrite in place");
-        return {};
-      }
-      k.body->store(out.argument, indices, value);
+      stores.push_back({out.argument, indices});
     }
+    // Also by what another group overwrites, in another thread perhaps.
+    if (!k.body->isReadInPlace(stores, firstLoad)) {
+      info.kernel.emitError("unsupported: a CUDA kernel, of the generic kind, whose threads read "
+                            "what others overwrite in place");
+      return {};
+    }
+    for (auto [out, value] : llvm::zip(group, values))
+      k.body->store(out.argument, indices, value);
     k.b.setInsertionPointAfter(exists);
   }
   return k.finish(blocks, "generic, a thread for each element");

@@ -135,24 +135,12 @@ std::optional<RowPlan> RowPlan::make(BodyInfo &info) {
     else
       pass->push_back(row);
   }
-  auto shares = [&](ArrayRef<RowOut> pass) {
-    return llvm::any_of(pass, [&](const RowOut &row) {
-      unsigned result = row.out.argument - info.kernel.getNumIns();
-      for (unsigned in = 0; in < info.kernel.getNumIns(); ++in)
-        if (info.kernel.mayShare(result, in))
-          return true;
-      return false;
-    });
-  };
-  if (llvm::count_if(plan.passes, shares) > 1)
-    return std::nullopt;
-  llvm::stable_sort(plan.passes, [&](auto &a, auto &b) { return !shares(a) && shares(b); });
   return plan;
 }
 
 bool writeOuts(KernelBuilder &k, ArrayRef<RowOut> pass, Value row, Value column, size_t firstLoad) {
   Indexing &indexing = *k.indexing;
-  SmallVector<SmallVector<Value>> places;
+  SmallVector<Body::Store> stores;
   SmallVector<Value> values;
   for (const RowOut &out : pass) {
     SmallVector<Dim> rowSizes;
@@ -166,14 +154,21 @@ bool writeOuts(KernelBuilder &k, ArrayRef<RowOut> pass, Value row, Value column,
     for (bool isRow : out.isRow)
       indices.push_back(isRow ? rowIndex[nextRow++] : columnIndex[nextColumn++]);
     values.push_back(k.body->element(out.out.value, indices));
-    places.push_back(indices);
+    stores.push_back({out.out.argument, indices});
   }
-  bool inPlace = true;
-  for (auto [out, indices, value] : llvm::zip(pass, places, values)) {
-    inPlace &= k.body->isReadInPlace(out.out.argument, indices, firstLoad);
-    k.body->store(out.out.argument, indices, value);
-  }
-  return inPlace;
+  for (auto [store, value] : llvm::zip(stores, values))
+    k.body->store(store.argument, store.indices, value);
+  return k.body->isReadInPlace(stores, firstLoad);
+}
+
+bool mayShare(BodyInfo &info, ArrayRef<RowOut> pass) {
+  return llvm::any_of(pass, [&](const RowOut &row) {
+    unsigned result = row.out.argument - info.kernel.getNumIns();
+    for (unsigned in = 0; in < info.kernel.getNumIns(); ++in)
+      if (info.kernel.mayShare(result, in))
+        return true;
+    return false;
+  });
 }
 
 } // namespace quern::cuda

@@ -39,18 +39,20 @@ struct RowOut {
 struct RowPlan {
   llvm::SmallVector<RowReduction> reductions; ///< in order
   llvm::SmallVector<Dim> rows;
-  /// Outs that are written in one loop over their columns. When a buffer is shared, only the last
-  /// of these writes what others may have read.
+  /// Outs that are written in one loop over their columns.
   llvm::SmallVector<llvm::SmallVector<RowOut>> passes;
 
   /// Nothing when the body is none of that kind.
   static std::optional<RowPlan> make(BodyInfo &info);
 };
 
-/// Writes the outs of a pass at one column. False when an out is written over what it is not
-/// computed from alone, by the loads from number `firstLoad` on.
+/// Writes the outs of a pass at one column. False when the loads from number `firstLoad` on, those
+/// of the pass, read elsewhere, or in another pass, what an out may overwrite.
 bool writeOuts(KernelBuilder &k, llvm::ArrayRef<RowOut> pass, mlir::Value row, mlir::Value column,
                size_t firstLoad);
+
+/// Whether an out of the pass may overwrite an operand.
+bool mayShare(BodyInfo &info, llvm::ArrayRef<RowOut> pass);
 
 } // namespace quern::cuda
 

@@ -188,8 +188,8 @@ ScheduledModule RowEmitter::emit() {
   }
 
   for (ArrayRef<RowOut> pass : plan.passes) {
-    // Other threads of the team may still read what the results overwrite.
-    if (!info.kernel.getShare().empty() && pass.data() == plan.passes.back().data())
+    // Other threads of the team may still read, in a reduction, what the results overwrite.
+    if (mayShare(info, pass))
       gpu::BarrierOp::create(k.b, k.loc)->setAttr(teamAttrName, k.b.getI64IntegerAttr(team));
     size_t firstLoad = k.body->loads.size();
     auto write = [&](Value column) { failed |= !writeOuts(k, pass, row, column, firstLoad); };

@@ -4,6 +4,7 @@
 !t = tensor<?x16xf32, #quern.dims<B>>
 !r = tensor<?x1xf32, #quern.dims<B>>
 !c = tensor<16xf32>
+!s = tensor<2x1x?xf32, #quern.dims<A>>
 
 // Pointwise ops around reductions over the same rows: one kernel; what is read again in the last
 // pass may still be overwritten by it.
@@ -89,6 +90,41 @@ func.func @view(%x: !t) -> tensor<?xf32, #quern.dims<16*B>> {
 func.func @sizes(%x: !t) -> tensor<f32> {
   %0 = quern.dim_value {value = #quern.dim<3*B>, dtype = f32} : () -> tensor<f32>
   return %0 : tensor<f32>
+}
+
+// A row's sum may overwrite what only it and the sum read, but not what the elements of another
+// result read as well: they may be computed by others (which is the row of the square is not even
+// in the types).
+// CHECK-LABEL: func.func @elements
+// CHECK: kernel.launch @k_mul_sum_add ins
+// CHECK-NOT: share
+// CHECK: return
+// CHECK-LABEL: func.func @sums
+// CHECK: kernel.launch @k_mul_sum_add_{{[0-9]+}} ins
+// CHECK-SAME: share [0, 1]
+func.func @elements(%x: tensor<2x?x?xf32, #quern.dims<A, A>>, %s: !s) -> (tensor<2x?x?xf32, #quern.dims<A, A>>, !s) {
+  %0 = quern.mul %x, %s : (tensor<2x?x?xf32, #quern.dims<A, A>>, !s) -> tensor<2x?x?xf32, #quern.dims<A, A>>
+  %1 = quern.sum %0 {dim = array<i64: 1>, keepdim = true} : (tensor<2x?x?xf32, #quern.dims<A, A>>) -> !s
+  %2 = quern.add %1, %s : (!s, !s) -> !s
+  return %0, %2 : tensor<2x?x?xf32, #quern.dims<A, A>>, !s
+}
+func.func @sums(%x: tensor<2x?x?xf32, #quern.dims<A, A>>, %s: !s) -> !s {
+  %0 = quern.mul %x, %s : (tensor<2x?x?xf32, #quern.dims<A, A>>, !s) -> tensor<2x?x?xf32, #quern.dims<A, A>>
+  %1 = quern.sum %0 {dim = array<i64: 1>, keepdim = true} : (tensor<2x?x?xf32, #quern.dims<A, A>>) -> !s
+  %2 = quern.add %1, %s : (!s, !s) -> !s
+  return %2 : !s
+}
+
+// Results of different sizes, each over operands that the other reads in the sum only.
+// CHECK-LABEL: func.func @both
+// CHECK: kernel.launch @k_mul_sum_add_sub ins
+// CHECK-SAME: share [0, 2, 1, 0, 1, 1]
+func.func @both(%x: !t, %y: !t, %s: !r) -> (!r, !t) {
+  %0 = quern.mul %x, %y : (!t, !t) -> !t
+  %1 = quern.sum %0 {dim = array<i64: 1>, keepdim = true} : (!t) -> !r
+  %2 = quern.add %1, %s : (!r, !r) -> !r
+  %3 = quern.sub %0, %1 : (!t, !r) -> !t
+  return %2, %3 : !r, !t
 }
 
 // CHECK: kernel.func @k_exp_softmax_sum_mul_and_1 kind "row_reduction"
