@@ -132,7 +132,9 @@ void Printer::printFor(scf::ForOp op) {
               .str();
     std::string name = freshName(UnknownLoc::get(op.getContext()), hint);
     line() << typeName(argument.getType()) << " " << name << " = " << text(init) << ";\n";
-    expressions[argument] = expressions[result] = {name, Primary};
+    // One after the other: the first may move the second.
+    expressions[argument] = {name, Primary};
+    expressions[result] = {name, Primary};
   }
   std::string iv = freshName(op.getLoc(), "i");
   expressions[op.getInductionVar()] = {iv, Primary};
