@@ -365,7 +365,7 @@ void HostFunction::moveNames() {
 
 Value memrefRoot(Value v) {
   while (Operation *op = v.getDefiningOp()) {
-    if (!isa<memref::CastOp, memref::SubViewOp, kernel::ViewOp>(op))
+    if (!isa<memref::CastOp, kernel::ViewOp>(op))
       break;
     v = op->getOperand(0);
   }
@@ -375,10 +375,16 @@ Value memrefRoot(Value v) {
 /// A launch says which of its kernel's pairs really share a buffer: a kernel that none of its
 /// launches runs in place needs no care.
 void narrowShare(kernel::LaunchOp launch) {
+  auto bufferOf = [](Value v) {
+    v = memrefRoot(v);
+    while (auto part = v.getDefiningOp<memref::SubViewOp>())
+      v = memrefRoot(part.getSource());
+    return v;
+  };
   SmallVector<int64_t> share;
   for (auto [o, out] : llvm::enumerate(launch.getOuts()))
     for (auto [i, in] : llvm::enumerate(launch.getIns()))
-      if (launch.mayShare(o, i) && memrefRoot(in) == memrefRoot(out))
+      if (launch.mayShare(o, i) && bufferOf(in) == bufferOf(out))
         share.append({int64_t(o), int64_t(i)});
   launch.setShare(share);
 }
